@@ -110,7 +110,7 @@ def play(shares: int, share: int) -> None:
     engine, params = HERE[0]
     algorithm = engine.simulation.algorithm
     broadcast = algorithm.broadcast(algorithm.init(params), 0)
-    for block in list(engine.blocks(list(range(engine.population.clients))))[share::shares]:
+    for block in list(engine.blocks(list(range(engine.simulation.population.clients))))[share::shares]:
         engine.gather(broadcast, block)
 
 

@@ -81,12 +81,12 @@ def train(engine: RayEngine | EmbeddedEngine, params: Params, rounds: int) -> Pa
     algorithm, key = simulation.algorithm, simulation.key
     state = algorithm.init(params)
     for round in range(rounds):
-        cohort = algorithm.sampling.sample(engine.population, round, key.generator(Purpose.SAMPLING, round))
+        cohort = algorithm.sampling.sample(engine.simulation.population, round, key.generator(Purpose.SAMPLING, round))
         broadcast = algorithm.broadcast(state, round)
         found = engine.gather(broadcast, cohort)
         assert sorted(found.contributors) == sorted(cohort)
         noise = simulation.rows(broadcast, [-1]).for_purpose(Purpose.SERVER)
-        state = algorithm.server_step(state, broadcast, found.total, len(cohort), engine.population, noise)
+        state = algorithm.server_step(state, broadcast, found.total, len(cohort), engine.simulation.population, noise)
     return state.params
 
 

@@ -117,7 +117,7 @@ def train(
 ) -> Params:
     state = algorithm.init(params)
     for round in range(rounds):
-        cohort = algorithm.sampling.sample(engine.population, round, key.generator(Purpose.SAMPLING, round))
+        cohort = algorithm.sampling.sample(engine.simulation.population, round, key.generator(Purpose.SAMPLING, round))
         broadcast = algorithm.broadcast(state, round, engine.simulation.public_update)
         gathered = engine.gather(broadcast, cohort)
         state = algorithm.server_step(
@@ -125,7 +125,7 @@ def train(
             broadcast,
             gathered.total,
             len(gathered.contributors),
-            engine.population,
+            engine.simulation.population,
             key.rows(round, b"", [-1], CPU),
         )
     return state.params

@@ -130,7 +130,7 @@ def prepare_job(
         timeout=engine.timeout,
     )
     simulation = replace(ready.simulation, real=True)
-    remote = FlowerEngine(calls, simulation, ready.population, ready.rounds, engine.session_rounds)
+    remote = FlowerEngine(calls, simulation, ready.rounds, engine.session_rounds)
     deployment = DeploymentFacts(
         resume_command(site, name, rehearsal=rehearsal), rehearsal, lambda: _other_runs(site, name)
     )

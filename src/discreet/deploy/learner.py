@@ -205,9 +205,7 @@ def load_client_data(app: AppFolder, client: int, own: Path | None, data_dir: Pa
 
 def _matches_announcement(expected: torch.Tensor | None, announced: torch.Tensor | None, *, same: bool) -> bool:
     """Whether an announced tensor has the expected shape and, if the server may not choose it (`same`), the value."""
-    if expected is None or announced is None:
-        return False
-    if expected.shape != announced.shape or expected.dtype != announced.dtype:
+    if expected is None or announced is None or not signed_messages.is_like(announced, expected):
         return False
     return torch.equal(expected, announced) if same else bool(announced.isfinite().all())
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import torch
 
 from discreet.algorithms.broadcast import Broadcast
-from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import round_up_width
 from discreet.algorithms.uploads import Uploads
 from discreet.engines.engine import CohortSum, Simulation
@@ -43,10 +42,6 @@ class EmbeddedEngine:
         )
         return cls(simulation, max(1, min(LARGEST_BLOCK, int(budget / max(one, 1)))))
 
-    @property
-    def population(self) -> Population:
-        return self.simulation.population
-
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
         return CohortSum.from_blocks(
             self.client_steps(broadcast, cohort), broadcast, self.simulation.algorithm.mechanism
@@ -68,6 +63,22 @@ class EmbeddedEngine:
         ordered = sorted(cohort, key=lambda client: (self.simulation.federation.sizes[client], client))
         for first in range(0, len(ordered), self.block_size):
             yield ordered[first : first + self.block_size]
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedVariant:
+    """An engine that computes the blocks of `embedded`, and adds them up in another way."""
+
+    is_remote = False
+    embedded: EmbeddedEngine
+
+    @property
+    def simulation(self) -> Simulation:
+        return self.embedded.simulation
+
+    @property
+    def block_size(self) -> int:
+        return self.embedded.block_size
 
 
 def estimate_client_bytes(simulation: Simulation, broadcast: Broadcast) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 
@@ -36,6 +36,36 @@ class RoundRefused(DiscreetError):
         self.revealed = revealed
 
 
+class BlockSum(NamedTuple):
+    """The sum over blocks of clients, in their order.
+
+    Attributes:
+        clients: The clients of all blocks.
+        rows: The sum of what they sent. None without a block.
+        norms: The norm of each client's update before clipping.
+        clean: The sum before the clients' own noise. None if they add none.
+    """
+
+    clients: list[int]
+    rows: Params | None
+    norms: torch.Tensor
+    clean: Params | None
+
+    @classmethod
+    def from_blocks(cls, blocks: Iterable[tuple[list[int], Uploads]]) -> "BlockSum":
+        """Add up the blocks as they arrive."""
+        rows: Params | None = None
+        clean: Params | None = None
+        clients: list[int] = []
+        norms_of_blocks = []
+        for block, sent in blocks:
+            rows = _add_rows(rows, sent.rows)
+            clean = clean if sent.clean is None else _add_rows(clean, sent.clean)
+            clients += block
+            norms_of_blocks.append(sent.norms)
+        return cls(clients, rows, torch.cat(norms_of_blocks) if norms_of_blocks else torch.zeros(0), clean)
+
+
 @dataclass(frozen=True)
 class CohortSum:
     """The sum over a cohort, the clients that contributed, and diagnostics that no guarantee covers.
@@ -59,16 +89,7 @@ class CohortSum:
         cls, blocks: Iterable[tuple[list[int], Uploads]], broadcast: Broadcast, mechanism: Mechanism
     ) -> "CohortSum":
         """Add up the blocks as they arrive, and compare their norms with the clip."""
-        summed: Params | None = None
-        clean: Params | None = None
-        clients: list[int] = []
-        norms_of_blocks = []
-        for block, sent in blocks:
-            summed = _add_rows(summed, sent.rows)
-            clean = clean if sent.clean is None else _add_rows(clean, sent.clean)
-            clients += block
-            norms_of_blocks.append(sent.norms)
-        sizes = torch.cat(norms_of_blocks) if norms_of_blocks else torch.zeros(0)
+        clients, summed, sizes, clean = BlockSum.from_blocks(blocks)
         clip = mechanism.clip_threshold(broadcast)
         kept = torch.ones_like(sizes) if clip is None else (clip / sizes).clamp(max=1).to(sizes.device)
         encoding = broadcast.encoding
@@ -132,10 +153,8 @@ class Simulation:
     def _public_update(self, params: Params, round: int) -> Params:
         broadcast, data = Broadcast(round, params, {}), self.public
         assert data is not None
-        rows, trainer = (
-            self.rows(broadcast, [PUBLIC_STREAM]),
-            worst_case(self.algorithm.trainer),
-        )  # nobody's own numbers
+        rows = self.rows(broadcast, [PUBLIC_STREAM])
+        trainer = worst_case(self.algorithm.trainer)  # nobody's own numbers
         with rows.seed_network():
             delta = trainer.train(self.loss, broadcast, data.block([0]), rows.for_purpose(Purpose.PUBLIC))
         return {name: value[0] for name, value in delta.items()}
@@ -159,10 +178,6 @@ class Simulation:
 
 class Engine(Protocol):
     """Gathers the sum of a cohort; the loop does everything else."""
-
-    @property
-    def population(self) -> Population:
-        """The clients and their numbers of examples, which are public."""
 
     @property
     def simulation(self) -> Simulation:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from discreet.algorithms.broadcast import Broadcast
-from discreet.algorithms.population import Population
 from discreet.engines.engine import CohortSum, Simulation
 
 
@@ -14,10 +13,6 @@ class ReferenceEngine:
     is_remote = False
     block_size = 1
     simulation: Simulation
-
-    @property
-    def population(self) -> Population:
-        return self.simulation.population
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
         steps = (([client], self.simulation.step(broadcast, [client])) for client in cohort)

@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 import torch
 
 from discreet.algorithms.broadcast import Broadcast
-from discreet.algorithms.population import Population
 from discreet.algorithms.uploads import Uploads
-from discreet.engines.embedded import EmbeddedEngine
-from discreet.engines.engine import MIN_SECURE_CLIENTS, CohortSum, Simulation
-from discreet.engines.secure_terms import plan_session
-from discreet.errors import InvalidInput
+from discreet.engines.embedded import EmbeddedVariant
+from discreet.engines.engine import CohortSum
+from discreet.engines.secure_terms import check_cohort_size, plan_session
 from discreet.params import flatten, unflatten
 from discreet.randomness.purposes import Purpose
 from discreet.secure_sums.secagg.local_session import LocalSession
@@ -22,8 +20,8 @@ from discreet.secure_sums.secagg.session_terms import Terms
 STAGES = tuple(stage.name for stage in (*SETUP, *round_stages(signed=False)))  # in which a client may drop out
 
 
-@dataclass(frozen=True)
-class SecureEngine:
+@dataclass(frozen=True, eq=False)
+class SecureEngine(EmbeddedVariant):
     """Trains clients as `embedded` does, and sums what they send by the protocol, with one session for each round.
 
     Each client drops out of a round with probability `drop_out`, before one of its messages. A client that leaves
@@ -31,28 +29,10 @@ class SecureEngine:
     what it did not reveal. As many clients may collude, and as many may leave, as the noise was sized for.
     """
 
-    is_remote = False
-    embedded: EmbeddedEngine
     drop_out: float = 0.0
 
-    @property
-    def population(self) -> Population:
-        return self.embedded.population
-
-    @property
-    def simulation(self) -> Simulation:
-        return self.embedded.simulation
-
-    @property
-    def block_size(self) -> int:
-        return self.embedded.block_size
-
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
-        if len(cohort) < MIN_SECURE_CLIENTS:
-            raise InvalidInput(
-                f"A secure sum needs at least {MIN_SECURE_CLIENTS} clients, and {len(cohort)} are in this round.",
-                fix='Let more clients join, or use engine = { kind = "embedded" }.',
-            )
+        check_cohort_size(len(cohort), 'Let more clients join, or use engine = { kind = "embedded" }.')
         encoding = broadcast.encoding
         assert encoding is not None  # an algorithm without a lattice is refused when the job is made
         blocks = list(self.embedded.client_steps(broadcast, cohort))
@@ -61,11 +41,11 @@ class SecureEngine:
         gone = self.draw_dropouts(broadcast.round, cohort)
         leaving = {at: gone[client] for at, client in enumerate(order) if client in gone}
         terms = self.session_terms(len(order), len(vectors[0]), encoding.bits)
-        found = LocalSession(terms, leaving=leaving).sum(0, vectors, leaving=leaving)
-        survivors = {order[at] for at in found.survivors}
+        result = LocalSession(terms, leaving=leaving).sum(0, vectors, leaving=leaving)
+        survivors = {order[at] for at in result.survivors}
         seen = CohortSum.from_blocks(_keep_survivors(blocks, survivors), broadcast, self.simulation.algorithm.mechanism)
         like = encoding.zero(broadcast.params)
-        total = torch.from_numpy(terms.ring.to_signed(found.vector)).to(next(iter(like.values())).device)
+        total = torch.from_numpy(terms.ring.to_signed(result.vector)).to(next(iter(like.values())).device)
         return replace(seen, total=unflatten(total, like))
 
     def session_terms(self, clients: int, length: int, bits: int) -> Terms:
@@ -73,10 +53,7 @@ class SecureEngine:
         asked = plan_session(self.simulation.algorithm, clients)
         if clients < asked.needed:
             raise TooFewClients(f"{clients} clients are in this round, and {asked.needed} are needed.")
-        found = Terms.choose(
-            clients=clients, length=length, bits=bits, colluding=asked.colluding, leaving=asked.leaving
-        )
-        return replace(found, minimum=max(found.minimum, asked.needed))
+        return Terms.choose(clients=clients, length=length, bits=bits, **asked._asdict())
 
     def draw_dropouts(self, round: int, cohort: list[int]) -> dict[int, StageName]:
         """Draw by the run's key which clients drop out of this round, and before which message."""
@@ -84,7 +61,7 @@ class SecureEngine:
             return {}
         coins = torch.rand(2, len(cohort), generator=self.simulation.key.generator(Purpose.DROP_OUT, round))
         stages = (coins[1] * len(STAGES)).long().tolist()
-        return {each: STAGES[stages[at]] for at, each in enumerate(cohort) if coins[0, at] < self.drop_out}
+        return {client: STAGES[stages[at]] for at, client in enumerate(cohort) if coins[0, at] < self.drop_out}
 
 
 def _keep_survivors(

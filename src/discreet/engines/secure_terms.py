@@ -5,6 +5,8 @@ from typing import NamedTuple
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.mechanisms import IntegerNoise
 from discreet.algorithms.population import Population
+from discreet.engines.engine import MIN_SECURE_CLIENTS
+from discreet.errors import InvalidInput
 from discreet.secure_sums.secagg import degree
 from discreet.secure_sums.secagg.degree import Degree
 
@@ -25,6 +27,14 @@ def plan_session(algorithm: Algorithm, cohort: int) -> SessionPlan:
     needed = (mechanism.shares or 0) + mechanism.colluding
     # in a cohort that is smaller than planned, fewer clients may leave
     return SessionPlan(mechanism.colluding, max(0, min(mechanism.dropouts, cohort - needed)), needed)
+
+
+def check_cohort_size(clients: int, fix: str) -> None:
+    """Refuse a secure sum of so few clients that one of them could find out another's update."""
+    if clients < MIN_SECURE_CLIENTS:
+        raise InvalidInput(
+            f"A secure sum needs at least {MIN_SECURE_CLIENTS} clients, and {clients} are in this round.", fix=fix
+        )
 
 
 def plan_degree(algorithm: Algorithm, population: Population, *, signed: bool) -> Degree:

@@ -173,10 +173,7 @@ class ClientCalls:
         unknown = [node for node in nodes if node not in met | resting]
         if unknown:
             nonce = key_agreement.random_bytes(NONCE_BYTES)
-            about = RequestHeader(
-                kind="hello", run=self.run, experiment=self.experiment, round=round, client=0, cohort=()
-            )
-            request = signed_messages.sign_request(about, nonce, self.key)
+            request = self._request("hello", round, 0, (), nonce)
             new = sum(node not in self._silent for node in unknown)
             replies = self.carrier.exchange(dict.fromkeys(unknown, request), new, HELLO_SECONDS)
             for node, reply in replies.items():

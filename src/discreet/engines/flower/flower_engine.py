@@ -7,14 +7,12 @@ import torch
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.broadcast import Broadcast
-from discreet.algorithms.population import Population
 from discreet.engines.engine import MIN_SECURE_CLIENTS, CohortSum, Simulation
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.client_calls import ClientCalls
 from discreet.engines.flower.network_session import NetworkSession
-from discreet.engines.secure_terms import plan_session
-from discreet.errors import InvalidInput
-from discreet.params import Params, add, unflatten, zeros_like
+from discreet.engines.secure_terms import SessionPlan, check_cohort_size, plan_session
+from discreet.params import Params, add, count_values, unflatten, zeros_like
 from discreet.secure_sums.secagg.session_errors import BadMessage, RoundOver, TooFewClients
 
 
@@ -32,7 +30,6 @@ class FlowerEngine:
     block_size = 1
     calls: ClientCalls
     simulation: Simulation
-    population: Population
     rounds: int
     session_rounds: int = 10
     _session: NetworkSession | None = field(default=None, repr=False)
@@ -75,19 +72,13 @@ class FlowerEngine:
             return None
 
     def _gather_secure(self, broadcast: Broadcast, cohort: Sequence[int]) -> CohortSum:
-        if len(cohort) < MIN_SECURE_CLIENTS:
-            raise InvalidInput(
-                f"A secure sum needs at least {MIN_SECURE_CLIENTS} clients, and {len(cohort)} are in this round.",
-                fix="Let more clients join.",
-            )
+        check_cohort_size(len(cohort), "Let more clients join.")
         encoding = broadcast.encoding
         assert encoding is not None  # secure sums need a lattice
         like = encoding.zero(broadcast.params)
         plan = plan_session(self.algorithm, len(cohort))
         here = self.calls.await_clients(cohort, max(plan.needed, MIN_SECURE_CLIENTS - 1), broadcast.round)
-        session = self._session_for(
-            broadcast.round, cohort, sum(value.numel() for value in like.values()), encoding.bits
-        )
+        session = self._session_for(broadcast.round, cohort, count_values(like), encoding.bits, plan)
         body = signed_messages.encode_broadcast(broadcast.params, broadcast.announcement)
         try:
             total, survivors = session.sum(broadcast.round, body, here)
@@ -96,13 +87,13 @@ class FlowerEngine:
             raise
         return _cohort_sum(unflatten(torch.from_numpy(total).to(_device(broadcast)), like), survivors)
 
-    def _session_for(self, round: int, cohort: Sequence[int], length: int, bits: int) -> NetworkSession:
+    def _session_for(
+        self, round: int, cohort: Sequence[int], length: int, bits: int, plan: SessionPlan
+    ) -> NetworkSession:
         """Return the open session if it can serve this cohort, else begin a new one."""
         if self._session is None or not self._session.can_serve(cohort):
             rounds = max(1, min(self.session_rounds, self.rounds - round))
-            self._session = NetworkSession.begin(
-                self.calls, round, tuple(cohort), length, bits, rounds, plan_session(self.algorithm, len(cohort))
-            )
+            self._session = NetworkSession.begin(self.calls, round, tuple(cohort), length, bits, rounds, plan)
         return self._session
 
 

@@ -1,7 +1,7 @@
 """A secure session over a network: it feeds the clients' answers to the server's state machine, stage by stage."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.client_calls import ClientCalls
@@ -23,9 +23,8 @@ class NetworkSession:
     calls: ClientCalls
     cohort: tuple[int, ...]
     server: Server
-    _setup_messages: dict[int, bytes] = field(
-        repr=False
-    )  # the last messages of the set-up, sent with the first mask request
+    # The last messages of the set-up, sent with the first mask request.
+    _setup_messages: dict[int, bytes] = field(repr=False)
     _next: int = 0
 
     @classmethod
@@ -57,11 +56,9 @@ class NetworkSession:
             bits=bits,
             rounds=rounds,
             identities=identities,
-            colluding=plan.colluding,
-            leaving=plan.leaving,
             purpose=signed_messages.session_purpose(calls.experiment, calls.run),
+            **plan._asdict(),
         )
-        terms = replace(terms, minimum=max(terms.minimum, plan.needed))
         session = cls(calls, cohort, Server(terms), {})
         session._exchange(SETUP, round, dict.fromkeys(range(len(cohort)), terms.to_bytes()))
         session._setup_messages = session.server.close_stage()
@@ -89,11 +86,8 @@ class NetworkSession:
         """Whether every client that is online took part in the set-up. If not, a new session can include it."""
         return all(
             place in self.server.members or client not in self.calls.nodes_of_clients
-            for place, client in self._places()
+            for place, client in enumerate(self.cohort)
         )
-
-    def _places(self) -> list[tuple[int, int]]:
-        return list(enumerate(self.cohort))
 
     def _exchange(self, stages: Sequence[Stage], round: int, bodies: Mapping[int, bytes]) -> None:
         """Run these stages up to the replies of the last one; `bodies` open the first stage, by place."""

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 import safetensors
 import safetensors.torch
 from pydantic import Field
+from torch import Tensor
 
 from discreet.engines.flower.flower_errors import RequestRefused
 from discreet.params import Params
@@ -140,7 +141,7 @@ def decode_broadcast(data: bytes, like: Params) -> tuple[Params, Params]:
     whole: Params = {}
     for name in like:
         value = tensors.get(f"{PARAMS}{name}")
-        if value is None or value.shape != like[name].shape or value.dtype != like[name].dtype:
+        if value is None or not is_like(value, like[name]):
             raise BadMessage(f"The model that was sent is not the one of this experiment: {name!r} differs.")
         whole[name] = value.to(like[name].device)
     device = next(iter(like.values())).device
@@ -148,6 +149,11 @@ def decode_broadcast(data: bytes, like: Params) -> tuple[Params, Params]:
         name.removeprefix(ANNOUNCED): value.to(device) for name, value in tensors.items() if name.startswith(ANNOUNCED)
     }
     return whole, announced
+
+
+def is_like(value: Tensor, other: Tensor) -> bool:
+    """Whether both tensors have the same shape and type of numbers."""
+    return value.shape == other.shape and value.dtype == other.dtype
 
 
 def encode_tensors(values: Params) -> bytes:
@@ -166,14 +172,16 @@ def decode_tensors(data: bytes) -> Params:
 
 
 def decode_update(data: bytes, like: Params, beside: int) -> Params:
-    """A client's row, if it can be added up: numbers like the model's, in its order, and single ones `beside` them."""
+    """Decode a client's update: tensors like the model's, in its order, and `beside` further single numbers.
+
+    Raises:
+        BadMessage: The update does not fit the model, or is not finite.
+    """
     tensors = decode_tensors(data)
     row = {name: tensors[name] for name in like if name in tensors}
     more = {name: value for name, value in sorted(tensors.items()) if name not in like}
     fitting = len(more) == beside and all(value.shape == () for value in more.values())
-    if not fitting or not all(
-        name in row and row[name].shape == like[name].shape and row[name].dtype == like[name].dtype for name in like
-    ):
+    if not fitting or not all(name in row and is_like(row[name], like[name]) for name in like):
         raise BadMessage("It is no update of this experiment's model.")
     if not all(bool(value.isfinite().all()) for value in tensors.values()):
         raise BadMessage("The update is not finite.")

@@ -10,8 +10,8 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.uploads import Uploads
-from discreet.engines.embedded import EmbeddedEngine
-from discreet.engines.engine import CohortSum, Simulation
+from discreet.engines.embedded import EmbeddedVariant
+from discreet.engines.engine import CohortSum
 from discreet.engines.ray.work_split import WorkSplit
 from discreet.engines.ray.worker import BroadcastArrays, ParcelSum
 from discreet.errors import DiscreetError
@@ -57,7 +57,7 @@ class ParcelResult:
 
 
 @dataclass(frozen=True, eq=False)
-class RayEngine:
+class RayEngine(EmbeddedVariant):
     """The embedded engine's computation on many workers.
 
     Guarantee: the result has the same bits as `embedded` with this block size, for any number of workers: same blocks,
@@ -65,34 +65,18 @@ class RayEngine:
     result then differs from embedded's by rounding, and still not between repetitions.
     """
 
-    is_remote = False
-    embedded: EmbeddedEngine
     workers: Workers
-
-    @property
-    def population(self) -> Population:
-        return self.embedded.population
-
-    @property
-    def simulation(self) -> Simulation:
-        return self.embedded.simulation
-
-    @property
-    def block_size(self) -> int:
-        return self.embedded.block_size
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
         try:
-            return CohortSum.from_blocks(
-                self._steps(broadcast, cohort), broadcast, self.embedded.simulation.algorithm.mechanism
-            )
+            return CohortSum.from_blocks(self._steps(broadcast, cohort), broadcast, self.simulation.algorithm.mechanism)
         except BaseException:
             self.workers.end()  # otherwise workers would go on
             raise
 
     def _steps(self, broadcast: Broadcast, cohort: list[int]) -> Iterator[tuple[list[int], Uploads]]:
         """Yield the parcels' sums in order, whichever worker computed them. Repeat a parcel whose worker was lost."""
-        sizes, device = self.embedded.simulation.federation.sizes, self.embedded.simulation.federation.inputs.device
+        sizes, device = self.simulation.federation.sizes, self.simulation.federation.inputs.device
         parcels = group_blocks(list(self.embedded.blocks(cohort)))
         shares = WorkSplit([sum(sizes[client] for client in parcel) for parcel in parcels], self.workers.size)
         reference = self.workers.put_broadcast(BroadcastArrays.from_broadcast(broadcast)) if parcels else None

@@ -9,9 +9,9 @@ import torch
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.uploads import Uploads
 from discreet.engines.embedded import EmbeddedEngine
-from discreet.engines.engine import Simulation
+from discreet.engines.engine import BlockSum, Simulation
 from discreet.engines.ray.data_portions import Arrays, Portion, to_array, to_arrays, to_tensors, with_portions
-from discreet.params import Params, add, sum_clients
+from discreet.params import Params
 
 
 class BroadcastArrays(NamedTuple):
@@ -41,24 +41,14 @@ class ParcelSum(NamedTuple):
 
     @classmethod
     def from_blocks(cls, blocks: Iterable[tuple[list[int], Uploads]]) -> "ParcelSum":
-        rows: Params | None = None
-        clean: Params | None = None
-        norms = []
-        for _, sent in blocks:
-            rows = _add_rows(rows, sent.rows)
-            clean = clean if sent.clean is None else _add_rows(clean, sent.clean)
-            norms.append(sent.norms)
+        _, rows, norms, clean = BlockSum.from_blocks(blocks)
         assert rows is not None  # a parcel has at least one block
-        return cls(to_arrays(rows), to_array(torch.cat(norms)), None if clean is None else to_arrays(clean))
+        return cls(to_arrays(rows), to_array(norms), None if clean is None else to_arrays(clean))
 
     def to_block(self, device: torch.device) -> Uploads:
         """Convert to a block with one row, whose sum is this sum, bit for bit."""
         clean = None if self.clean is None else _one_row(to_tensors(self.clean, device))
         return Uploads(_one_row(to_tensors(self.rows, device)), torch.tensor(self.norms, device=device), clean)
-
-
-def _add_rows(summed: Params | None, rows: Params) -> Params:
-    return sum_clients(rows) if summed is None else add(summed, sum_clients(rows))
 
 
 def _one_row(params: Params) -> Params:

@@ -71,12 +71,23 @@ class Terms:
         assumptions: Assumptions | None = None,
         colluding: int = 0,
         leaving: int = 0,
+        needed: int = 0,
         purpose: bytes = bytes(PURPOSE_BYTES),
     ) -> "Terms":
-        """Terms of a new session: all pairs in small cohorts, a random graph in large ones.
+        """Return terms for a new session: all pairs in small cohorts, a random graph in large ones.
 
-        They withstand so many `colluding` clients, who side with the server, and so many `leaving` ones; a graph also
-        the shares that are `assumed`. A `threshold` of one's own is a number of clients, and asks for all pairs.
+        Args:
+            clients: The number of clients.
+            length: Numbers in the vector that is summed.
+            bits: Bits of each number.
+            rounds: Rounds for which keys are exchanged.
+            threshold: A number of clients, for all pairs; None chooses it.
+            identities: The clients' public identity keys, in a signed session.
+            assumptions: The shares of clients that a graph must withstand at least.
+            colluding: Clients that may side with the server.
+            leaving: Clients that may drop out.
+            needed: The fewest clients whose sum may be opened, if more than the threshold asks for.
+            purpose: A digest of what is summed.
         """
         if threshold is not None and (colluding or leaving):
             raise InvalidInput("Terms: give a threshold, or how many may collude and leave, and not both.")
@@ -95,7 +106,7 @@ class Terms:
             rounds=rounds,
             neighbours=degree.neighbours,
             threshold=degree.threshold,
-            minimum=degree.minimum,
+            minimum=max(degree.minimum, needed),
             identities=identities,
             assumptions=degree.assumptions,
         )
