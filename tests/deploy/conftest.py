@@ -8,7 +8,7 @@ import torch
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.certificates import read_key
 from discreet.deploy.client_node import ClientNode
-from discreet.deploy.deployed_run import prepare_job
+from discreet.deploy.deployed_run import DeployedRun
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.flower_engine import FlowerEngine
 from discreet.engines.flower.signed_messages import RequestHeader
@@ -41,7 +41,7 @@ def open_session(tmp_path: Path) -> OpenSession:
     """A secure sum whose session has two more rounds."""
     site, heard = copy_site(tmp_path, SECURE), list[str]()
     wire = connect_nodes(tmp_path, site, heard)
-    job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
+    job = DeployedRun(site, "first").prepare_job(RunKey.from_seed(7), wire, heard.append)
     assert job.remote_engine is not None
     engine = job.remote_engine
     assert isinstance(engine, FlowerEngine)

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from discreet.algorithms.sampling import FixedSize
-from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.certificates import read_key
 from discreet.deploy.client_ledger import ClientLedger
 from discreet.deploy.client_node import ClientNode
-from discreet.deploy.deployed_run import prepare_job, train_deployed
+from discreet.deploy.deployed_run import DeployedRun
 from discreet.deploy.entry_points import main
 from discreet.deploy.journal import KEPT_ROUNDS, Entry
 from discreet.deploy.learner import Learner
@@ -31,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 def test_a_question_that_is_asked_again_gets_the_same_bytes_and_costs_nothing(tmp_path: Path) -> None:
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
     wire = connect_nodes(tmp_path, site, heard)
-    train_deployed(site, "first", wire, heard.append)
+    DeployedRun(site, "first").train(wire, heard.append)
     node = wire.nodes_at[101]
     before = node.ledger.open_ledger(node.day()).summary()["budgets"][0]["spent"]
     again = restart(node)
@@ -55,7 +54,7 @@ def test_another_question_in_the_same_round_is_a_new_attempt_with_fresh_noise(tm
     """The same round from another model: the difference of two answers with one noise would contain no noise."""
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
     wire = connect_nodes(tmp_path, site, heard)
-    train_deployed(site, "first", wire, heard.append)
+    DeployedRun(site, "first").train(wire, heard.append)
     node, server = wire.nodes_at[100], read_key(site.server / "server.key")
     about, body = signed_messages.read_request(wire.passed[1][100][0], bytes.fromhex(site.deployment.server_key))
     params, announced = signed_messages.decode_broadcast(body, node.learner.params)
@@ -73,11 +72,11 @@ def test_a_secure_round_that_is_made_again_is_a_new_attempt_and_counts_again(tmp
     """A masked update may have been opened by the others, so a second sum with its noise would show the difference."""
     site, heard = copy_site(tmp_path, SECURE), list[str]()
     wire = connect_nodes(tmp_path, site, heard)
-    calls = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
+    calls = DeployedRun(site, "first").prepare_job(RunKey.from_seed(7), wire, heard.append)
     assert calls.remote_engine is not None
     broadcast = calls.algorithm.broadcast(calls.algorithm.init(calls.params), 0)
     first = calls.remote_engine.gather(broadcast, [0, 1, 2])
-    anew = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
+    anew = DeployedRun(site, "first").prepare_job(RunKey.from_seed(7), wire, heard.append)
     assert anew.remote_engine is not None
     second = anew.remote_engine.gather(broadcast, [0, 1, 2])
     assert not are_equal(first.total, second.total)
@@ -128,8 +127,8 @@ def test_the_noise_of_one_experiment_is_not_that_of_another(request_case: Reques
 def test_a_spent_budget_ends_the_run_with_the_clients_own_words(tmp_path: Path) -> None:
     """The policy allows what one run takes and a tenth more; one round of the second run is affordable."""
     site, heard = copy_site(tmp_path, SECURE), list[str]()
-    train_deployed(site, "first", connect_nodes(tmp_path, site, heard), heard.append)
-    outcome = train_deployed(site, "second", connect_nodes(tmp_path, site, heard), heard.append)
+    DeployedRun(site, "first").train(connect_nodes(tmp_path, site, heard), heard.append)
+    outcome = DeployedRun(site, "second").train(connect_nodes(tmp_path, site, heard), heard.append)
     assert (outcome.completed, outcome.is_refused) == (1, True)
     assert re.search(r"This node's own ledger refuses: .*epsilon", outcome.stopped or "")
     assert not RunRecord.open(site.run("second")).is_finished()
@@ -140,7 +139,7 @@ def test_a_client_whose_budget_is_spent_is_left_out_and_the_others_go_on(tmp_pat
     policy = tmp_path / "client-2" / "policy.toml"
     line = next(each for each in policy.read_text().splitlines() if each.startswith("epsilon"))
     edit_policy(tmp_path / "client-2", line, "epsilon = 0.1")
-    outcome = train_deployed(site, "first", connect_nodes(tmp_path, site, heard), heard.append)
+    outcome = DeployedRun(site, "first").train(connect_nodes(tmp_path, site, heard), heard.append)
     assert [each["clients"] for each in outcome.record.read_rounds()] == [2, 2, 2]
     assert any(each.startswith("client-2 refused round 1: This node's own ledger refuses") for each in heard)
 
@@ -205,5 +204,5 @@ def test_a_round_of_a_secure_sum_is_told_of_once_however_often_it_is_asked_for(
 
     monkeypatch.setattr(ClientNode, "answer", twice)
     wire.nodes_at[100] = replace(wire.nodes_at[100], report_answer=told.append)
-    train_deployed(site, "first", wire, heard.append)
+    DeployedRun(site, "first").train(wire, heard.append)
     assert [each.partition(" of run ")[0] for each in told] == [f"Answered round {each} of 3" for each in (1, 2, 3)]

@@ -237,8 +237,8 @@ def test_a_superlink_that_outlived_its_server_is_told_apart_from_a_server_that_i
     """A process that has inherited the lock represents the SuperLink."""
     site = create_site(tmp_path)
     with deployment_lock.lock_deployment(site) as held:
-        process = subprocess.Popen(["sleep", "600"], pass_fds=(held,))
-        deployment_lock.write_process_id(held, process.pid)
+        process = subprocess.Popen(["sleep", "600"], pass_fds=(held.fd,))
+        held.write_process_id(process.pid)
     try:
         with pytest.raises(InvalidInput, match=f"is still running as process {process.pid}") as refused:
             superlink.write_connection(site)
@@ -353,7 +353,7 @@ def test_a_command_that_gets_no_answer_is_given_up(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(flower_commands, "flower_program", lambda name: str(silent))
     site = create_site(tmp_path / "site")
     with pytest.raises(InvalidInput, match=r"did not answer within 0\.1 seconds"):
-        flower_commands.call_flower(site, [str(silent)])
+        flower_commands.call_flower(site)
     assert superlink.list_nodes(site) is None
     card = Card(name="north", node_key="ecdsa", identity="0" * 64)
     with pytest.raises(InvalidInput, match=r"north could not be registered: the SuperLink did not answer within 0\.1"):

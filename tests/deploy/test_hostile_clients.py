@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from discreet.algorithms.broadcast import Broadcast
-from discreet.deploy.app_folder import AppFolder
-from discreet.deploy.deployed_run import prepare_job
+from discreet.deploy.deployed_run import DeployedRun
 from discreet.deploy.site import Site
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.client_calls import HELLO_SECONDS
@@ -63,7 +62,7 @@ def test_an_update_in_clear_that_does_not_fit_the_model_is_as_none(
 ) -> None:
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
     wire = LyingWire(connect_nodes(tmp_path, site, heard).nodes_at, lie=lie)
-    job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
+    job = DeployedRun(site, "first").prepare_job(RunKey.from_seed(7), wire, heard.append)
     assert job.remote_engine is not None
     found = job.remote_engine.gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
     assert found.contributors == (0, 1)
@@ -98,7 +97,7 @@ class Slow(Wire):
 
 def build_waiting_engine(wire: Slow, site: Site) -> tuple[FlowerEngine, Broadcast]:
     """Return an engine that uses the wire's clock and waits a minute for its clients, and its broadcast."""
-    job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, lambda text: None)
+    job = DeployedRun(site, "first").prepare_job(RunKey.from_seed(7), wire, lambda text: None)
     assert job.remote_engine is not None
     engine = job.remote_engine
     assert isinstance(engine, FlowerEngine)

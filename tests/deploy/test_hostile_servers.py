@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.certificates import read_key
 from discreet.deploy.client_node import ClientNode
-from discreet.deploy.deployed_run import prepare_job
+from discreet.deploy.deployed_run import DeployedRun
 from discreet.deploy.journal import Entry
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.signed_messages import RequestHeader
@@ -95,7 +94,7 @@ def test_a_node_whose_journal_is_lost_draws_fresh_noise_in_the_next_session(
     site, heard = copy_site(tmp_path, SECURE.replace("seed = 7\n", "")), list[str]()
     wire, key = connect_nodes(tmp_path, site, heard), RunKey.generate()
     for _ in range(2):
-        job = prepare_job(site, AppFolder.open(site.app), "first", key, wire, heard.append)
+        job = DeployedRun(site, "first").prepare_job(key, wire, heard.append)
         assert job.remote_engine is not None
         job.remote_engine.gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
         for node in wire.nodes_at.values():

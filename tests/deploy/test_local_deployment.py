@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from discreet.deploy.app_folder import AppFolder
-from discreet.deploy.deployed_run import train_deployed
+from discreet.deploy.deployed_run import DeployedRun
 from discreet.deploy.entry_points import build_responder
 from discreet.deploy.flower_simulation import simulate
 from discreet.deploy.learner import Learner
@@ -43,9 +43,8 @@ def test_a_finished_rehearsal_is_refused_before_anything_is_started(
 ) -> None:
     site = copy_site(tmp_path, PLAIN)
     made = prepare_rehearsal(site, "first")
-    outcome = train_deployed(
-        made, "first", connect_nodes(made.folder / CLIENTS_FOLDER, made, []), lambda text: None, rehearsal=True
-    )
+    wire = connect_nodes(made.folder / CLIENTS_FOLDER, made, [])
+    outcome = DeployedRun(made, "first", is_rehearsal=True).train(wire, lambda text: None)
     command = f"discreet deploy simulate {site.folder} --name"
     assert outcome.record.resume_command == f"{command} first"
     monkeypatch.delattr("discreet.deploy.flower_simulation._superlink")

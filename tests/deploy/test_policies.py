@@ -8,7 +8,7 @@ import pytest
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.certificates import read_key
 from discreet.deploy.client_node import ClientNode
-from discreet.deploy.deployed_run import prepare_job
+from discreet.deploy.deployed_run import DeployedRun
 from discreet.deploy.policy import ClientFolder, PolicyRefusal
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.flower_errors import ClientsRefused
@@ -76,7 +76,7 @@ def test_a_seed_is_refused_unless_the_owner_allows_it(tmp_path: Path) -> None:
 def test_an_announced_clip_that_would_let_more_out_is_refused(tmp_path: Path) -> None:
     site, heard = copy_site(tmp_path, SECURE), list[str]()
     wire = connect_nodes(tmp_path, site, heard)
-    job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
+    job = DeployedRun(site, "first").prepare_job(RunKey.from_seed(7), wire, heard.append)
     assert job.remote_engine is not None
     broadcast = job.algorithm.broadcast(job.algorithm.init(job.params), 0)
     loud = replace(broadcast, announcement={name: value / 100 for name, value in broadcast.announcement.items()})

@@ -12,7 +12,7 @@ from discreet.deploy import learner
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.certificates import read_key
 from discreet.deploy.client_node import ClientNode
-from discreet.deploy.deployed_run import train_deployed
+from discreet.deploy.deployed_run import DeployedRun
 from discreet.deploy.site import Site
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.signed_messages import RequestHeader
@@ -43,7 +43,7 @@ def crash_in_round_two(folder: Path) -> Site:
 
     wire.lost = die
     with pytest.raises(Crash):
-        train_deployed(site, "first", wire, lambda text: None)
+        DeployedRun(site, "first").train(wire, lambda text: None)
     for node in wire.nodes_at.values():
         node.close()
     return site
@@ -64,7 +64,7 @@ def test_a_run_of_the_same_name_does_not_go_on_with_another_experiment(tmp_path:
     edit_experiment(site, "clip_norm = 0.5", "clip_norm = 5.0")
     before, silent = files(tmp_path), Wire({})
     with pytest.raises(InvalidInput, match="was started with another experiment, and can't go on"):
-        train_deployed(site, "first", silent, lambda text: None)
+        DeployedRun(site, "first").train(silent, lambda text: None)
     assert files(tmp_path) == before
     assert not silent.passed
 
@@ -72,7 +72,7 @@ def test_a_run_of_the_same_name_does_not_go_on_with_another_experiment(tmp_path:
 def test_how_long_the_server_waits_may_be_changed_while_a_run_is_stopped(tmp_path: Path) -> None:
     site = crash_in_round_two(tmp_path)
     edit_experiment(site, "timeout = 60", "timeout = 30")
-    assert train_deployed(site, "first", connect_nodes(tmp_path, site, []), lambda text: None).completed == 3
+    assert DeployedRun(site, "first").train(connect_nodes(tmp_path, site, []), lambda text: None).completed == 3
 
 
 def test_a_run_of_another_version_is_refused_for_its_version(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_run_of_another_version_is_refused_for_its_version(tmp_path: Path) -> 
     assert before is not None
     path.write_text(path.read_text().replace(f'"discreet": "{before.versions["discreet"]}"', '"discreet": "0.0.9"'))
     with pytest.raises(InvalidInput, match=r"was started by discreet 0\.0\.9, and this is discreet"):
-        train_deployed(site, "first", Wire({}), lambda text: None)
+        DeployedRun(site, "first").train(Wire({}), lambda text: None)
 
 
 def with_one_other_label(held_by: Any) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from discreet.deploy.app_folder import AppFolder
-from discreet.deploy.deployed_run import prepare_job
+from discreet.deploy.deployed_run import DeployedRun
 from discreet.deploy.journal import Entry
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.flower_errors import ClientsRefused
@@ -50,10 +50,10 @@ def test_two_sessions_that_a_server_gives_one_name_are_two_attempts_with_two_noi
     honest = Terms.choose
     monkeypatch.setattr(Terms, "choose", lambda **asked: replace(honest(**asked), session=bytes(16)))
     site, heard = copy_site(tmp_path, SECURE), list[str]()
-    wire, app = connect_nodes(tmp_path, site, heard), AppFolder.open(site.app)
+    wire = connect_nodes(tmp_path, site, heard)
     sums = []
     for left_out in (None, 102):
-        job = prepare_job(site, app, "first", RunKey.from_seed(7), wire, heard.append)
+        job = DeployedRun(site, "first").prepare_job(RunKey.from_seed(7), wire, heard.append)
         assert job.remote_engine is not None
         engine, broadcast, began = (
             job.remote_engine,

@@ -11,7 +11,7 @@ import pytest
 
 from discreet import api
 from discreet.cli import main as cli
-from discreet.deploy.deployed_run import train_deployed
+from discreet.deploy.deployed_run import DeployedRun
 from discreet.deploy.entry_points import main
 from discreet.deploy.site import Site
 from discreet.engines.flower import signed_messages
@@ -66,7 +66,7 @@ class CrashingWire(Wire):
 def crash_server(folder: Path, site: Site, number: int) -> None:
     wire = CrashingWire(connect_nodes(folder, site, []).nodes_at, number=number)
     with pytest.raises(Crash):
-        train_deployed(site, "first", wire, lambda text: None)
+        DeployedRun(site, "first").train(wire, lambda text: None)
     close_nodes(wire)
 
 
@@ -94,7 +94,7 @@ def card(folder: Path) -> str:
 
 def test_a_run_that_clients_refuse_midway_leaves_its_model_its_card_and_its_page(tmp_path: Path) -> None:
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
-    outcome = train_deployed(site, "first", build_refusing_wire(tmp_path, site), heard.append)
+    outcome = DeployedRun(site, "first").train(build_refusing_wire(tmp_path, site), heard.append)
     assert (outcome.completed, outcome.is_refused, outcome.exit_code) == (1, True, BudgetRefused.exit_code)
     assert outcome.stopped == heard[-1]
     assert outcome.stopped.startswith("Stopped after 1 of 3 rounds. 0 of 3 clients answered in round 2, and 1 are need")
@@ -110,9 +110,9 @@ def test_a_run_that_clients_refuse_midway_leaves_its_model_its_card_and_its_page
 def test_a_run_that_clients_refused_goes_on_when_it_is_submitted_again(tmp_path: Path) -> None:
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
     wire = build_refusing_wire(tmp_path, site)
-    train_deployed(site, "first", wire, heard.append)
+    DeployedRun(site, "first").train(wire, heard.append)
     close_nodes(wire)
-    outcome = train_deployed(site, "first", connect_nodes(tmp_path, site, heard), heard.append)
+    outcome = DeployedRun(site, "first").train(connect_nodes(tmp_path, site, heard), heard.append)
     assert "Run 'first' goes on after round 1 of 3." in heard
     assert (outcome.completed, outcome.stopped, outcome.exit_code) == (3, None, 0)
     source = experiment_file.load_experiment(write_experiment(tmp_path, PLAIN), ('engine={kind="reference"}',))
@@ -126,21 +126,21 @@ def test_a_refused_round_that_a_silent_client_may_still_answer_counts_and_is_not
     """The server may already have its update, so the round was lost after something was revealed."""
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
     wire = build_refusing_wire(tmp_path, site, 102)
-    outcome = train_deployed(site, "first", wire, heard.append)
+    outcome = DeployedRun(site, "first").train(wire, heard.append)
     close_nodes(wire)
     assert (outcome.completed, outcome.exit_code) == (2, BudgetRefused.exit_code)
     assert [line.get("revealed") for line in outcome.record.read_rounds()] == [None, True]
     two = api.prepare_job(experiment_file.load_experiment(write_experiment(tmp_path, PLAIN))).spent_epsilon(2)
     assert two is not None
     assert outcome.guarantees[0].epsilon == pytest.approx(two)
-    again = train_deployed(site, "first", connect_nodes(tmp_path, site, heard), heard.append)
+    again = DeployedRun(site, "first").train(connect_nodes(tmp_path, site, heard), heard.append)
     assert "Run 'first' goes on after round 2 of 3." in heard
     assert [line["clients"] for line in again.record.read_rounds()] == [3, 0, 3]
 
 
 def test_where_the_last_round_is_lost_so_the_run_is_done(tmp_path: Path) -> None:
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
-    outcome = train_deployed(site, "first", build_refusing_wire(tmp_path, site, 102, number=3), heard.append)
+    outcome = DeployedRun(site, "first").train(build_refusing_wire(tmp_path, site, 102, number=3), heard.append)
     assert (outcome.completed, outcome.stopped, outcome.record.is_finished()) == (3, None, True)
 
 
@@ -159,7 +159,7 @@ def test_sigterm_ends_a_run_with_real_clients_at_once(tmp_path: Path) -> None:
     """Its round may never end: without a SuperLink nobody answers, and the process would hold the run's lock."""
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
     wire = ListeningWire(connect_nodes(tmp_path, site, heard).nodes_at)
-    train_deployed(site, "first", wire, heard.append)
+    DeployedRun(site, "first").train(wire, heard.append)
     assert set(wire.handlers) == {signal.getsignal(signal.SIGTERM)}
 
 
@@ -169,7 +169,7 @@ def test_a_run_whose_first_round_is_refused_says_how_to_go_on_with_it(
     """There is no model to keep. The command is that of the deployment, because `discreet run` reaches no clients."""
     site, heard = copy_site(tmp_path / "of ours", PLAIN), list[str]()
     with pytest.raises(ClientsRefused, match=r"It is spent\."):
-        train_deployed(site, "first", build_refusing_wire(tmp_path / "of ours", site, number=1), heard.append)
+        DeployedRun(site, "first").train(build_refusing_wire(tmp_path / "of ours", site, number=1), heard.append)
     command = f"discreet deploy submit '{site.folder}' --name first"
     with pytest.raises(InvalidInput) as refused:
         api.load(site.run("first"))
@@ -219,9 +219,9 @@ def test_a_card_names_the_other_runs_of_its_deployment(tmp_path: Path) -> None:
         wire = build_refusing_wire(tmp_path, site, number=number)
         if name == "empty":
             with pytest.raises(ClientsRefused):
-                train_deployed(site, name, wire, heard.append)
+                DeployedRun(site, name).train(wire, heard.append)
         else:
-            train_deployed(site, name, wire, heard.append)
+            DeployedRun(site, name).train(wire, heard.append)
         close_nodes(wire)
     first, second = (card(site.run(name)) for name in ("first", "second"))
     assert FIRST_RUN in first
@@ -236,7 +236,7 @@ def test_a_sum_that_the_server_had_opened_when_it_died_counts_and_is_not_made_ag
     crash_server(tmp_path, site, 8)
     before = server_epsilon(site)
     wire = connect_nodes(tmp_path, site, heard)
-    outcome = train_deployed(site, "first", wire, heard.append)
+    outcome = DeployedRun(site, "first").train(wire, heard.append)
     lines = outcome.record.read_rounds()
     assert [line["clients"] for line in lines] == [3, 0, 3]
     assert lines[1]["lost"] == training_loop.DIED
@@ -249,7 +249,7 @@ def test_updates_that_lay_at_a_server_when_it_died_count_though_clients_refuse_t
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
     crash_server(tmp_path, site, SECOND_ROUND)
     before = server_epsilon(site)
-    outcome = train_deployed(site, "first", build_refusing_wire(tmp_path, site, number=1), heard.append)
+    outcome = DeployedRun(site, "first").train(build_refusing_wire(tmp_path, site, number=1), heard.append)
     assert [line.get("revealed") for line in outcome.record.read_rounds()] == [None, True]
     assert outcome.guarantees[0].epsilon == pytest.approx(server_epsilon(site)) == pytest.approx(before)
 
@@ -257,14 +257,14 @@ def test_updates_that_lay_at_a_server_when_it_died_count_though_clients_refuse_t
 def test_in_clear_the_same_bytes_come_again_after_a_death_and_count_once(tmp_path: Path) -> None:
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
     crash_server(tmp_path, site, SECOND_ROUND)
-    outcome = train_deployed(site, "first", connect_nodes(tmp_path, site, heard), heard.append)
+    outcome = DeployedRun(site, "first").train(connect_nodes(tmp_path, site, heard), heard.append)
     assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 3, 3]
     assert outcome.guarantees[0].epsilon == pytest.approx(server_epsilon(site))
 
 
 def test_a_round_that_all_refused_costs_nothing_on_the_card_and_in_the_ledger(tmp_path: Path) -> None:
     site = copy_site(tmp_path, PLAIN)
-    outcome = train_deployed(site, "first", build_refusing_wire(tmp_path, site), lambda text: None)
+    outcome = DeployedRun(site, "first").train(build_refusing_wire(tmp_path, site), lambda text: None)
     assert outcome.guarantees[0].epsilon == pytest.approx(server_epsilon(site))
 
 
@@ -272,7 +272,7 @@ def test_a_refusal_before_any_sum_could_be_opened_loses_no_round(tmp_path: Path)
     """The third exchange is the set-up's last: nobody has touched data yet."""
     site = copy_site(tmp_path, SECURE)
     with pytest.raises(ClientsRefused):
-        train_deployed(site, "first", build_refusing_wire(tmp_path, site, 100, number=2), lambda text: None)
+        DeployedRun(site, "first").train(build_refusing_wire(tmp_path, site, 100, number=2), lambda text: None)
     assert RunRecord.open(site.run("first")).read_rounds() == []
     assert server_epsilon(site) == 0
 
@@ -284,11 +284,11 @@ def test_a_terminal_that_is_gone_costs_no_client_its_answer(tmp_path: Path) -> N
     site = copy_site(tmp_path, PLAIN)
     nodes = connect_nodes(tmp_path, site, []).nodes_at
     wire = Wire({number: replace(node, report_answer=fail) for number, node in nodes.items()})
-    assert train_deployed(site, "first", wire, lambda text: None).completed == 3
+    assert DeployedRun(site, "first").train(wire, lambda text: None).completed == 3
 
 
 def test_a_run_that_died_in_its_first_round_is_another_run_on_the_next_card(tmp_path: Path) -> None:
     site = copy_site(tmp_path, PLAIN)
     crash_server(tmp_path, site, 1)
-    train_deployed(site, "second", connect_nodes(tmp_path, site, []), lambda text: None)
+    DeployedRun(site, "second").train(connect_nodes(tmp_path, site, []), lambda text: None)
     assert "Other runs of this deployment on the same data, 1 when this was written: first." in card(site.run("second"))

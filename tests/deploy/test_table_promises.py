@@ -7,7 +7,7 @@ import pytest
 from discreet.cli import main as cli
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.client_node import ClientNode
-from discreet.deploy.deployed_run import train_deployed
+from discreet.deploy.deployed_run import DeployedRun
 from discreet.deploy.deployment import CARDS_FOLDER, DeclaredClient
 from discreet.deploy.enrolment import enroll
 from discreet.deploy.new_deployment import create_deployment
@@ -81,7 +81,7 @@ def enroll_clients(folder: Path, app: AppFolder, persons: str, *, accept: bool =
 def card_of(folder: Path, site: Site) -> str:
     """Return the card of a whole run in one process."""
     heard: list[str] = []
-    ended = train_deployed(site, "first", connect_nodes(folder, site, heard), heard.append)
+    ended = DeployedRun(site, "first").train(connect_nodes(folder, site, heard), heard.append)
     assert ended.completed == 1, heard
     return " ".join((site.run("first") / "guarantee.txt").read_text().split())
 

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from discreet import api
-from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.certificates import write_signing_key
-from discreet.deploy.deployed_run import prepare_job, train_deployed
+from discreet.deploy.deployed_run import DeployedRun
 from discreet.deploy.site import Site
 from discreet.engines.flower import signed_messages
 from discreet.experiment.configuration import experiment_file
@@ -45,7 +44,7 @@ def trust_server(folder: Path) -> None:
 def test_real_clients_train_the_model_of_the_reference_engine_bit_for_bit(tmp_path: Path, text: str) -> None:
     site, heard = copy_site(tmp_path, text), list[str]()
     trust_server(tmp_path)
-    outcome = train_deployed(site, "first", connect_nodes(tmp_path, site, heard), heard.append)
+    outcome = DeployedRun(site, "first").train(connect_nodes(tmp_path, site, heard), heard.append)
     assert outcome.completed == 3
     assert are_equal(load_model(site, "first"), reference(tmp_path, text))
     assert not {"norms", "kept", "clipped", "signal_to_noise"} & set(
@@ -58,7 +57,7 @@ def test_a_client_that_goes_in_mid_round_is_made_up_for(tmp_path: Path) -> None:
     site, heard = copy_site(tmp_path, SECURE), list[str]()
     wire = connect_nodes(tmp_path, site, heard)
     wire.lost = lambda node, number: node == 102 and number >= 6
-    outcome = train_deployed(site, "first", wire, heard.append)
+    outcome = DeployedRun(site, "first").train(wire, heard.append)
     assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 2, 2]
 
 
@@ -66,7 +65,7 @@ def test_a_client_that_goes_after_its_mask_was_sent_is_still_in_the_sum(tmp_path
     site, heard = copy_site(tmp_path, SECURE), list[str]()
     wire = connect_nodes(tmp_path, site, heard)
     wire.lost = lambda node, number: node == 102 and number in (7, 8)
-    outcome = train_deployed(site, "first", wire, heard.append)
+    outcome = DeployedRun(site, "first").train(wire, heard.append)
     assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 3, 3]
     assert are_equal(load_model(site, "first"), reference(tmp_path, SECURE))
 
@@ -75,7 +74,7 @@ def test_with_too_few_left_the_round_is_lost_and_the_run_goes_on(tmp_path: Path)
     site, heard = copy_site(tmp_path, SECURE), list[str]()
     wire = connect_nodes(tmp_path, site, heard)
     wire.lost = lambda node, number: node != 100 and number == 6
-    outcome = train_deployed(site, "first", wire, heard.append)
+    outcome = DeployedRun(site, "first").train(wire, heard.append)
     lines = outcome.record.read_rounds()
     assert [line["clients"] for line in lines] == [3, 0, 3]
     assert "1 clients sent a masked vector" in lines[1]["lost"]
@@ -87,7 +86,7 @@ def test_a_node_that_can_not_prove_who_it_is_is_nobody(tmp_path: Path) -> None:
     (tmp_path / "client-2" / "identity.key").unlink()
     write_signing_key(tmp_path / "client-2" / "identity.key")
     wire = connect_nodes(tmp_path, site, heard)
-    job = prepare_job(site, AppFolder.open(site.app), "first", RunKey.from_seed(7), wire, heard.append)
+    job = DeployedRun(site, "first").prepare_job(RunKey.from_seed(7), wire, heard.append)
     assert job.remote_engine is not None
     engine = job.remote_engine
     engine.calls.timeout = 0.0  # type: ignore[attr-defined]
@@ -112,8 +111,8 @@ def test_no_round_that_was_broadcast_from_is_made_again(tmp_path: Path) -> None:
             raise Crash
 
     with pytest.raises(Crash):
-        train_deployed(site, "first", wire, say)
-    train_deployed(site, "first", wire, heard.append)
+        DeployedRun(site, "first").train(wire, say)
+    DeployedRun(site, "first").train(wire, heard.append)
     assert "Run 'first' goes on after round 2 of 3." in heard
     key = bytes.fromhex(site.deployment.server_key)
     asked = [signed_messages.read_request(exchange[100][0], key)[0] for exchange in wire.passed]
@@ -134,10 +133,10 @@ def test_a_run_that_was_stopped_goes_on_with_its_model_and_its_ledger(tmp_path: 
 
     wire.lost = crash_in_exchange_two
     with pytest.raises(Crash):
-        train_deployed(site, "first", wire, heard.append)
+        DeployedRun(site, "first").train(wire, heard.append)
     for node in wire.nodes_at.values():
         node.close()
-    outcome = train_deployed(site, "first", connect_nodes(tmp_path, site, heard), heard.append)
+    outcome = DeployedRun(site, "first").train(connect_nodes(tmp_path, site, heard), heard.append)
     assert "Run 'first' goes on after round 1 of 3." in heard
     assert outcome.completed == 3
     assert are_equal(load_model(site, "first"), reference(tmp_path, PLAIN))
@@ -157,18 +156,20 @@ def test_a_run_without_a_seed_goes_on_with_its_own_key(tmp_path: Path, monkeypat
             raise Crash
         return False
 
-    def note_key(site: Site, app: AppFolder, name: str, key: RunKey, *given: Any, **named: Any) -> Job:
-        keys.append(key)
-        return prepare_job(site, app, name, key, *given, **named)
+    prepare_job = DeployedRun.prepare_job
 
-    monkeypatch.setattr("discreet.deploy.deployed_run.prepare_job", note_key)
+    def note_key(run: DeployedRun, key: RunKey, *given: Any) -> Job:
+        keys.append(key)
+        return prepare_job(run, key, *given)
+
+    monkeypatch.setattr(DeployedRun, "prepare_job", note_key)
     wire.lost = crash_in_exchange_two
     with pytest.raises(Crash):
-        train_deployed(site, "first", wire, heard.append)
+        DeployedRun(site, "first").train(wire, heard.append)
     for node in wire.nodes_at.values():
         node.close()
     again = connect_nodes(tmp_path, site, heard)
-    assert train_deployed(site, "first", again, heard.append).completed == 3
+    assert DeployedRun(site, "first").train(again, heard.append).completed == 3
     assert keys[0] == keys[1]
     assert not keys[0].is_seeded
     assert {count_releases(node) for node in again.nodes_at.values()} == {3}

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from discreet import api
-from discreet.deploy.deployed_run import train_deployed
+from discreet.deploy.deployed_run import DeployedRun
 from discreet.engines.embedded import HOST_MEMORY
 from discreet.engines.engine_table import Flower, Ray
 from discreet.engines.ray import ray_workers
@@ -72,7 +72,7 @@ def _deploy(case: Case, folder: Path) -> FinishedRun:
     site = create_site(folder, case.path.read_text(encoding="utf-8"))
     wire = connect_nodes(folder, site, [])
     wire.lost = lambda node, number: (node, number) == (SILENT_NODE, SECOND_MASK)
-    record = train_deployed(site, "run", wire, lambda text: None).record
+    record = DeployedRun(site, "run").train(wire, lambda text: None).record
     assert record.ledger_path is not None
     own = [ledger for each in site.deployment.clients for ledger in (folder / each.name).glob("ledger-*.jsonl")]
     return FinishedRun(record, (record.ledger_path, *own))

@@ -72,7 +72,7 @@ POINTS: dict[str, Callable[[], None]] = {
     "the first reservation was made": lambda: run_after(Ledger, "reserve", 1),
     "a round was reserved": lambda: run_after(Ledger, "reserve"),
     "the sum was gathered": lambda: run_after(EmbeddedEngine, "gather"),
-    "half a checkpoint was written": lambda: instead(run_record, "_write_whole", 4 + ROUND, a_draft_only),
+    "half a checkpoint was written": lambda: instead(run_record, "write_durably", 4 + ROUND, a_draft_only),
     "the checkpoint was saved": lambda: run_after(RunRecord, "save_checkpoint"),
     "the ledger was told": lambda: run_after(Ledger, "commit"),
     "half a line was written": lambda: instead(RunRecord, "append_round", ROUND, half_a_line),

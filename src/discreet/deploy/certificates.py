@@ -1,7 +1,6 @@
 """Certificates and keys of servers and clients: creating, writing, reading and checking them."""
 
 import ipaddress
-import os
 import re
 import ssl
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from discreet.durable_files import create_secret
 from discreet.errors import InvalidInput
 from discreet.secure_sums.secagg import key_agreement
 
@@ -96,27 +96,23 @@ def write_key(path: Path) -> bytes:
 def read_key(path: Path) -> bytes:
     """Read a key that `write_key` wrote. Errors don't quote the file, since its content may be secret."""
     try:
-        found = path.read_bytes().strip()
+        digits = path.read_bytes().strip()
     except OSError:
         raise InvalidInput(f"There is no readable key at {path}.", fix="Restore it from its backup.") from None
-    if not re.fullmatch(rb"[0-9a-fA-F]{%d}" % (2 * key_agreement.KEY_BYTES), found):
+    if not re.fullmatch(rb"[0-9a-fA-F]{%d}" % (2 * key_agreement.KEY_BYTES), digits):
         raise InvalidInput(
             f"A key must be {2 * key_agreement.KEY_BYTES} hexadecimal digits, and {path} contains something else.",
             fix="Restore it from its backup.",
         )
-    return bytes.fromhex(found.decode())
+    return bytes.fromhex(digits.decode())
 
 
 def write_secret(path: Path, content: bytes) -> None:
     """Write a new file that only its owner may read. An existing file is never overwritten."""
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        create_secret(path, content)
     except FileExistsError:
         raise InvalidInput(f"{path} already exists, and is left as it is.", fix="Name another folder.") from None
-    with os.fdopen(fd, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(fd)
 
 
 def _certificate_builder(

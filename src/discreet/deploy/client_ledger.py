@@ -11,8 +11,8 @@ from pathlib import Path
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
 from discreet.deploy.certificates import read_key
-from discreet.deploy.journal import write_durably
 from discreet.deploy.policy import PERIODS, Period, Policy, PolicyRefusal, period_name
+from discreet.durable_files import OWNER, write_durably
 from discreet.errors import BudgetRefused, InvalidInput, Unsupported
 from discreet.privacy.events import Event, Repeated
 from discreet.privacy.ledger import Budget, Ledger
@@ -152,7 +152,7 @@ class ClientLedger:
         noted = {"ledger": _ledger_path(self._folder, self._policy.period, day).name, "day": day.isoformat()}
         content = json.dumps(noted).encode()
         if not self._note_path.exists() or self._note_path.read_bytes() != content:
-            write_durably(self._note_path, content)
+            write_durably(self._note_path, content, OWNER)
 
     def _check_note(self, path: Path, day: date) -> None:
         """Refuse a ledger that has disappeared, and a clock that was set back: either would begin an empty ledger."""

@@ -12,9 +12,10 @@ from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.certificates import read_key
 from discreet.deploy.client_faults import ClientFault, wrap_client_faults
 from discreet.deploy.client_ledger import ClientLedger
-from discreet.deploy.journal import Entry, FolderLock, Journal, OpenSession
+from discreet.deploy.journal import Entry, Journal, OpenSession
 from discreet.deploy.learner import Learner
 from discreet.deploy.policy import ClientFolder, PolicyRefusal
+from discreet.durable_files import ProcessLock
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.flower_errors import RequestRefused
 from discreet.engines.flower.signed_messages import Refusal, RequestHeader
@@ -29,6 +30,13 @@ from discreet.secure_sums.secagg.session_errors import SecaggError, TooFewClient
 from discreet.secure_sums.secagg.session_terms import Terms
 
 NAME_BYTES = 16  # length of the name that the client draws for a secure session
+
+
+def _folder_busy_error(owned: ClientFolder, process: str) -> InvalidInput:
+    return InvalidInput(
+        f"{owned.policy.client} is already running: another process works on {owned.folder}.",
+        fix=f"End the other process first ({process}): two of them would answer for one charge.",
+    )
 
 
 def today() -> date:
@@ -55,7 +63,7 @@ class ClientNode:
     ledger: ClientLedger
     identity: bytes
     say: Callable[[str], None]
-    lock: FolderLock
+    lock: ProcessLock
     day: Callable[[], date] = today
     report_answer: Callable[[str], None] | None = None
 
@@ -83,7 +91,7 @@ class ClientNode:
                 f"{folder} must be writable, since a node stores its replies there before it sends them, and is not.",
                 fix=f"Start it as the user who enrolled {own_folder.policy.client}.",
             )
-        lock = FolderLock(folder, f"{own_folder.policy.client} is already running: another process works on {folder}.")
+        lock = ProcessLock(folder / "lock", lambda process: _folder_busy_error(own_folder, process))
         try:
             learner = Learner.load(app, own_folder, read_key(folder / "noise.key"), data_dir)
             tuned_to = client_ledger.expected_event(

@@ -3,7 +3,7 @@
 import hashlib
 import shlex
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from discreet import api
@@ -36,112 +36,109 @@ def reply_deadline(app: AppFolder) -> ReplyDeadline:
     return ReplyDeadline(timeout=engine.timeout, patience=engine.patience)
 
 
-def train_deployed(
-    site: Site,
-    name: str,
-    carrier: Carrier,
-    say: Callable[[str], None],
-    data_dir: Path | None = None,
-    *,
-    rehearsal: bool = False,
-) -> Outcome:
-    """Train the deployment's experiment. A run of this name that was stopped goes on after its last round.
+@dataclass(frozen=True)
+class DeployedRun:
+    """One run of a deployment, on the server's machine.
 
-    If clients refuse or stay away, the run stops and keeps its model and card, as any stopped run does.
-
-    Args:
+    Attributes:
         site: The deployment's folder.
         name: The run's name.
-        carrier: Carries messages to the clients' nodes.
-        say: Prints a line of progress.
-        data_dir: Folder of downloaded data sets.
-        rehearsal: Whether one machine plays all clients.
+        is_rehearsal: Whether one machine plays all clients.
     """
-    check_resumable(site, name, rehearsal=rehearsal)
-    app, where = AppFolder.open(site.app), site.run(name)
-    before = RunRecord.open(where) if where.exists() else None
-    seed = app.experiment.seed
-    if seed is not None:
-        key = RunKey.from_seed(seed)
-    else:
-        key = RunKey.generate() if before is None else run_keys.load_key(before.identity.id, site.key_dir)
-    ready = prepare_job(site, app, name, key, carrier, say, data_dir, rehearsal=rehearsal)
-    watch = _log_rounds(ready, say)
-    for sentence in data_ranges.warnings(ready.task.ranges_from_data):
-        say(f"Warning: {sentence}")
-    if before is None:
-        say(f"Run {name!r} begins: {ready.rounds} rounds, {ready.population.clients} clients.")
-        outcome = training_loop.start(ready, where, None, site.key_dir, watch)
-    else:
-        say(f"Run {name!r} goes on after round {len(before.read_rounds())} of {ready.rounds}.")
-        outcome = training_loop.resume(ready, before, site.key_dir, watch)
-    api.write_page(where)
-    say(f"Run {name!r} is done after {outcome.completed} rounds: {where}" if not outcome.stopped else outcome.stopped)
-    return outcome
 
+    site: Site
+    name: str
+    is_rehearsal: bool = False
 
-def check_resumable(site: Site, name: str, *, rehearsal: bool) -> None:
-    """Refuse a run that is finished or was made by another version, before anything is started for it."""
-    where = site.run(name)
-    if not where.exists():
-        return
-    record = RunRecord.open(where)
-    if record.is_finished():
-        raise InvalidInput(
-            f"The run {name!r} is finished.",
-            fix=f"Use a new name: {resume_command(site, '…', rehearsal=rehearsal)}",
+    @property
+    def folder(self) -> Path:
+        return self.site.run(self.name)
+
+    def train(self, carrier: Carrier, say: Callable[[str], None], data_dir: Path | None = None) -> Outcome:
+        """Train the deployment's experiment. A run that was stopped goes on after its last round.
+
+        If clients refuse or stay away, the run stops and keeps its model and card, as any stopped run does.
+
+        Args:
+            carrier: Carries messages to the clients' nodes.
+            say: Prints a line of progress.
+            data_dir: Folder of downloaded data sets.
+        """
+        self.check_resumable()
+        site, where = self.site, self.folder
+        before = RunRecord.open(where) if where.exists() else None
+        seed = AppFolder.open(site.app).experiment.seed
+        if seed is not None:
+            key = RunKey.from_seed(seed)
+        else:
+            key = RunKey.generate() if before is None else run_keys.load_key(before.identity.id, site.key_dir)
+        job = self.prepare_job(key, carrier, say, data_dir)
+        watch = _log_rounds(job, say)
+        for sentence in data_ranges.warnings(job.task.ranges_from_data):
+            say(f"Warning: {sentence}")
+        if before is None:
+            say(f"Run {self.name!r} begins: {job.rounds} rounds, {job.population.clients} clients.")
+            outcome = training_loop.start(job, where, None, site.key_dir, watch)
+        else:
+            say(f"Run {self.name!r} goes on after round {len(before.read_rounds())} of {job.rounds}.")
+            outcome = training_loop.resume(job, before, site.key_dir, watch)
+        api.write_page(where)
+        say(outcome.stopped or f"Run {self.name!r} is done after {outcome.completed} rounds: {where}")
+        return outcome
+
+    def check_resumable(self) -> None:
+        """Refuse a run that is finished or was made by another version, before anything is started for it."""
+        if not self.folder.exists():
+            return
+        record = RunRecord.open(self.folder)
+        if record.is_finished():
+            raise InvalidInput(
+                f"The run {self.name!r} is finished.",
+                fix=f"Use a new name: {replace(self, name='…').resume_command}",
+            )
+        check_version(record)
+
+    @property
+    def resume_command(self) -> str:
+        """The command that starts the run, or resumes it."""
+        folder = self.site.folder
+        verb, folder = ("simulate", folder.parents[1]) if self.is_rehearsal else ("submit", folder)
+        return f"discreet deploy {verb} {shlex.quote(str(folder))} --name {self.name}"
+
+    def prepare_job(
+        self, key: RunKey, carrier: Carrier, say: Callable[[str], None], data_dir: Path | None = None
+    ) -> Job:
+        """Build the job whose cohorts are real clients."""
+        app = AppFolder.open(self.site.app)
+        public = public_run_key(app.experiment)
+        job = job_builder.build_job(app.source(data_dir), key, declared=app.population, public=public)
+        if isinstance(app.experiment.task, TableTask):  # nobody trains on the server's stand-in, so it is the test set
+            job = replace(job, test_data=(job.data.inputs, job.data.targets))
+        engine = app.experiment.engine
+        assert isinstance(engine, Flower)
+        calls = ClientCalls(
+            carrier=carrier,
+            members=app.members,
+            run=_run_id(self.name, key),
+            experiment=app.digest,
+            key=read_key(self.site.server / "server.key"),
+            say=say,
+            timeout=engine.timeout,
         )
-    check_version(record)
+        return replace(
+            job,
+            # A round whose model was broadcast but not stored would be repeated, with the same noise and other
+            # contributors.
+            settings=replace(job.settings, checkpoint_every=1),
+            remote_engine=FlowerEngine(calls, replace(job.simulation, real=True), job.rounds, engine.session_rounds),
+            deployment=DeploymentFacts(self.resume_command, self.is_rehearsal, self._other_runs),
+            accept_data_ranges=app.deployment.data_ranges,
+        )
 
-
-def resume_command(site: Site, name: str, *, rehearsal: bool) -> str:
-    """Return the command that starts the run of this name, or resumes it."""
-    verb, folder = ("simulate", site.folder.parents[1]) if rehearsal else ("submit", site.folder)
-    return f"discreet deploy {verb} {shlex.quote(str(folder))} --name {name}"
-
-
-def prepare_job(
-    site: Site,
-    app: AppFolder,
-    name: str,
-    key: RunKey,
-    carrier: Carrier,
-    say: Callable[[str], None],
-    data_dir: Path | None = None,
-    *,
-    rehearsal: bool = False,
-) -> Job:
-    """Build the job whose cohorts are real clients."""
-    public = public_run_key(app.experiment)
-    ready = job_builder.build_job(app.source(data_dir), key, declared=app.population, public=public)
-    if isinstance(app.experiment.task, TableTask):  # nobody trains on the server's stand-in, so it is the test set
-        ready = replace(ready, test_data=(ready.data.inputs, ready.data.targets))
-    engine = app.experiment.engine
-    assert isinstance(engine, Flower)
-    # A round whose model was broadcast but not stored would be repeated, with the same noise and other contributors.
-    ready = replace(ready, settings=replace(ready.settings, checkpoint_every=1))
-    calls = ClientCalls(
-        carrier=carrier,
-        members=app.members,
-        run=_run_id(name, key),
-        experiment=app.digest,
-        key=read_key(site.server / "server.key"),
-        say=say,
-        timeout=engine.timeout,
-    )
-    simulation = replace(ready.simulation, real=True)
-    remote = FlowerEngine(calls, simulation, ready.rounds, engine.session_rounds)
-    deployment = DeploymentFacts(
-        resume_command(site, name, rehearsal=rehearsal), rehearsal, lambda: _other_runs(site, name)
-    )
-    accepted = app.deployment.data_ranges
-    return replace(ready, remote_engine=remote, deployment=deployment, accept_data_ranges=accepted)
-
-
-def _other_runs(site: Site, name: str) -> list[str]:
-    """Return the names of the deployment's other runs that have begun a round."""
-    runs = sorted(path.parent for path in site.run(name).parent.glob("*/run.json"))
-    return [run.name for run in runs if run.name != name and _has_begun(RunRecord.open(run))]
+    def _other_runs(self) -> list[str]:
+        """Return the names of the deployment's other runs that have begun a round."""
+        runs = sorted(path.parent for path in self.folder.parent.glob("*/run.json"))
+        return [run.name for run in runs if run.name != self.name and _has_begun(RunRecord.open(run))]
 
 
 def _has_begun(record: RunRecord) -> bool:
@@ -157,9 +154,9 @@ def _run_id(name: str, key: RunKey) -> str:
     return hashlib.blake2b(name.encode(), key=key.secret, digest_size=16, person=b"discreet run id").hexdigest()
 
 
-def _log_rounds(ready: Job, say: Callable[[str], None]) -> training_loop.Watch:
+def _log_rounds(job: Job, say: Callable[[str], None]) -> training_loop.Watch:
     def watch(line: RoundRecord) -> None:
-        shown = [f"round {line['round']} of {ready.rounds}", f"{line['clients']} clients", f"{line['seconds']:.2f} s"]
+        shown = [f"round {line['round']} of {job.rounds}", f"{line['clients']} clients", f"{line['seconds']:.2f} s"]
         if "lost" in line:
             shown.append(f"lost: {line['lost']}")
         shown += [f"{name} {value:.4g}" for name, value in line.get("evaluation", {}).items() if value is not None]

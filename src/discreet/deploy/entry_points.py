@@ -8,9 +8,9 @@ from typing import Any
 
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.client_node import ClientNode
-from discreet.deploy.deployed_run import reply_deadline, train_deployed
-from discreet.deploy.journal import write_durably
+from discreet.deploy.deployed_run import DeployedRun, reply_deadline
 from discreet.deploy.site import Site
+from discreet.durable_files import OWNER, write_durably
 from discreet.engines.flower.carrier import Carrier, Responder
 from discreet.engines.flower.reply_deadline import ReplyDeadline
 from discreet.errors import DiscreetError, InvalidInput
@@ -25,26 +25,24 @@ def main(carrier: Callable[[ReplyDeadline], Carrier], config: Mapping[str, Any],
         say: Logs a line.
     """
     site, name = Site(Path(str(config["folder"]))), str(config["name"])
+    run = DeployedRun(site, name, is_rehearsal=bool(config.get("nodes")))
     try:
         with site.lock_run(name):  # only the process that holds the lock writes how the run ended
-            _run_and_report(site, name, carrier, say, rehearsal=bool(config.get("nodes")))
+            _run_and_report(run, carrier, say)
     except DiscreetError as error:
         say(f"Error: {error}")
         logging.getLogger("flwr").addFilter(_drop_traceback)
         raise  # so that Flower marks the run as failed
 
 
-def _run_and_report(
-    site: Site, name: str, carrier: Callable[[ReplyDeadline], Carrier], say: Callable[[str], None], *, rehearsal: bool
-) -> None:
+def _run_and_report(run: DeployedRun, carrier: Callable[[ReplyDeadline], Carrier], say: Callable[[str], None]) -> None:
+    end = run.site.end_file(run.name)
     try:
-        outcome = train_deployed(
-            site, name, carrier(reply_deadline(AppFolder.open(site.app))), say, rehearsal=rehearsal
-        )
+        outcome = run.train(carrier(reply_deadline(AppFolder.open(run.site.app))), say)
     except DiscreetError as error:
-        _write_end(site.end_file(name), {"error": str(error), "exit_code": error.exit_code})
+        _write_end(end, {"error": str(error), "exit_code": error.exit_code})
         raise
-    _write_end(site.end_file(name), {"error": None, "exit_code": outcome.exit_code, **outcome.summary()})
+    _write_end(end, {"error": None, "exit_code": outcome.exit_code, **outcome.summary()})
 
 
 def build_responder(node: Mapping[str, Any], run: Mapping[str, Any], say: Callable[[str], None]) -> Responder:
@@ -84,4 +82,4 @@ def _drop_traceback(record: logging.LogRecord) -> bool:
 
 
 def _write_end(path: Path, data: Mapping[str, Any]) -> None:
-    write_durably(path, json.dumps(data).encode())
+    write_durably(path, json.dumps(data).encode(), OWNER)

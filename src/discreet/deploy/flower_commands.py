@@ -116,11 +116,23 @@ def loopback_address(site: Site) -> str:
         return "127.0.0.1:0"  # port 0: nobody answers
 
 
-def call_flower(site: Site, command: list[str]) -> "subprocess.CompletedProcess[str]":
-    """Run one of Flower's commands and return its output. Refuse if it takes too long."""
+def start_flower(site: Site, *arguments: str) -> "subprocess.Popen[str]":
+    """Start the command `flwr` with these arguments. Its output can be read from the process."""
+    return subprocess.Popen(
+        [flower_program("flwr"), *arguments],
+        env=flower_environment(site),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def call_flower(site: Site, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command `flwr` with these arguments, and return its output. Refuse if it takes too long."""
+    command, environment = [flower_program("flwr"), *arguments], flower_environment(site)
     try:
         return subprocess.run(
-            command, env=flower_environment(site), capture_output=True, text=True, check=False, timeout=ANSWER_SECONDS
+            command, env=environment, capture_output=True, text=True, check=False, timeout=ANSWER_SECONDS
         )
     except subprocess.TimeoutExpired:
         raise InvalidInput(f"The SuperLink did not answer within {ANSWER_SECONDS:g} seconds.") from None

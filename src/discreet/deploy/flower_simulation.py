@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from discreet.deploy import deployment_lock, flower_commands, superlink
-from discreet.deploy.deployed_run import check_resumable
+from discreet.deploy.deployed_run import DeployedRun
 from discreet.deploy.local_deployment import CLIENTS_FOLDER, prepare_rehearsal
 from discreet.deploy.site import Site
 from discreet.deploy.submission_log import follow_run
@@ -18,7 +18,7 @@ def simulate(site: Site, name: str, say: Callable[[str], None]) -> tuple[Site, d
     Returns:
         The rehearsal's folder, and how the run ended.
     """
-    check_resumable(site.rehearsal(name), name, rehearsal=True)
+    DeployedRun(site.rehearsal(name), name, is_rehearsal=True).check_resumable()
     rehearsal = prepare_rehearsal(site, name)
     say(f"Starting Flower's simulation of {len(rehearsal.deployment.clients)} clients, which takes a moment.")
     with _superlink(rehearsal):

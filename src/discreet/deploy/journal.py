@@ -1,13 +1,11 @@
 """A client's journal of its replies, written before they are sent: a retry replays bytes and draws no noise twice."""
 
-import fcntl
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from discreet.durable_files import OWNER, sync_directory, write_durably
 from discreet.errors import InvalidInput
-from discreet.privacy.ledger.log import sync_directory
 
 KEPT_ROUNDS = 2  # rounds whose replies are kept
 
@@ -65,7 +63,7 @@ class Journal:
 
     def begin_attempt(self, run: str, round: int, entry: Entry) -> None:
         """Store the attempt. Call it after the ledger has counted the attempt and before its noise is drawn."""
-        write_durably(self._run_folder(run) / f"round-{round}.json", json.dumps(asdict(entry)).encode())
+        write_durably(self._run_folder(run) / f"round-{round}.json", json.dumps(asdict(entry)).encode(), OWNER)
 
     def stored_reply(self, run: str, round: int, entry: Entry) -> bytes | None:
         """Return the stored reply of this attempt, None if there is none."""
@@ -74,7 +72,7 @@ class Journal:
 
     def store_reply(self, run: str, round: int, entry: Entry, reply: bytes) -> None:
         """Store a reply and delete those of old rounds: each is as large as the model, and no server asks again."""
-        write_durably(self._reply_path(run, round, entry), reply)
+        write_durably(self._reply_path(run, round, entry), reply, OWNER)
         for old in self._run_folder(run).glob("round-*-*.reply"):
             if int(old.name.split("-")[1]) <= round - KEPT_ROUNDS:
                 old.unlink()
@@ -95,7 +93,7 @@ class Journal:
     def store_session(self, run: str, session: OpenSession) -> None:
         """Store the secret state of a session over that of the one before, whose masks can no longer be opened then."""
         head = json.dumps([session.experiment, session.cohort, session.name]).encode()
-        write_durably(self._run_folder(run) / "session", head + b"\n" + session.state)
+        write_durably(self._run_folder(run) / "session", head + b"\n" + session.state, OWNER)
 
     def counted_rounds(self, run: str) -> int:
         """Return the number of rounds from the first on that the ledger has counted, requested or not."""
@@ -104,7 +102,7 @@ class Journal:
 
     def store_counted_rounds(self, run: str, rounds: int) -> None:
         """Store that the ledger has counted the first `rounds` rounds."""
-        write_durably(self._run_folder(run) / "counted", str(rounds).encode())
+        write_durably(self._run_folder(run) / "counted", str(rounds).encode(), OWNER)
 
     def _run_folder(self, run: str) -> Path:
         """Return the run's folder, creating it if needed."""
@@ -123,36 +121,3 @@ class Journal:
     @staticmethod
     def _read_entry(path: Path) -> Entry | None:
         return Entry(**json.loads(path.read_bytes())) if path.exists() else None
-
-
-class FolderLock:
-    """A lock that reserves a client's folder for this process until it is closed, deleted, or the process ends."""
-
-    def __init__(self, folder: Path, busy: str) -> None:
-        self._file = os.open(folder / "lock", os.O_WRONLY | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self.close()
-            raise InvalidInput(
-                busy, fix="End the other process first: two of them would answer for one charge."
-            ) from None
-
-    def close(self) -> None:
-        file, self._file = self._file, -1
-        if file >= 0:
-            os.close(file)
-
-    def __del__(self) -> None:
-        self.close()
-
-
-def write_durably(path: Path, content: bytes) -> None:
-    """Write a file that only its owner may read. After a crash it has its old content or the new one, on disk."""
-    draft = path.with_name(f".{path.name}.draft")
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
-    sync_directory(path.parent)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from discreet.deploy.certificates import read_key
 from discreet.deploy.deployment import Card
-from discreet.deploy.journal import write_durably
 from discreet.deploy.policy import POLICY_FILE, ClientFolder, PolicyRefusal
+from discreet.durable_files import OWNER, write_durably
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
 from discreet.secure_sums.secagg import key_agreement
@@ -68,7 +68,7 @@ class PeerCards:
             return
         path = self.client_folder.folder / POLICY_FILE
         members = toml_document.format_toml({"members": {card.name: card.identity for card in self.cards}})
-        write_durably(path, (path.read_text(encoding="utf-8") + MEMBERS_COMMENT + members).encode())
+        write_durably(path, (path.read_text(encoding="utf-8") + MEMBERS_COMMENT + members).encode(), OWNER)
 
 
 def fingerprint(card: Card) -> str:

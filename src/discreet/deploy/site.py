@@ -1,14 +1,11 @@
 """The folder of a deployment on the server's machine, and the paths in it."""
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from discreet.deploy.deployment import Deployment
+from discreet.durable_files import ProcessLock
 from discreet.errors import InvalidInput
-from discreet.experiment.run_directory import json_lines
 
 APP, SERVER = "app", "server"  # the app folder that everybody has, and the folder that only the server has
 
@@ -46,25 +43,17 @@ class Site:
         """Return the folder in which one machine rehearses the run `name`."""
         return Site(self.folder / "rehearsals" / self.run(name).name)
 
-    @contextmanager
-    def lock_run(self, name: str) -> Iterator[None]:
-        """Hold the lock of the run `name`, so that one process at a time trains it and writes how it ended.
-
-        The lock file contains the process id.
-        """
+    def lock_run(self, name: str) -> ProcessLock:
+        """Lock the run `name`, so that one process at a time trains it and writes how it ended."""
         path = self.run(name).with_name(f"{name}.lock")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "ab") as file:
-            process = path.read_text()
-            json_lines.lock_file(
-                file,
+        return ProcessLock(
+            path,
+            lambda process: InvalidInput(
                 f"The run {name!r} is already going on, as process {process}.",
                 fix=f"Wait until it has ended, or end it first: kill {process}",
-            )
-            file.truncate(0)
-            file.write(str(os.getpid()).encode())
-            file.flush()
-            yield
+            ),
+        )
 
     def end_file(self, name: str) -> Path:
         """Return the file that says how the last start of the run `name` ended."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from discreet.deploy import deployment_lock, flower_commands, online_clients
 from discreet.deploy.deployment import Card
 from discreet.deploy.site import Site
+from discreet.durable_files import ProcessLock
 from discreet.errors import InvalidInput, Unsupported
 
 START_SECONDS = 300.0  # seconds in which a SuperLink must start, even on a slow machine
@@ -44,12 +45,12 @@ def write_connection(site: Site, settings: str | None = None) -> None:
 
 @contextmanager
 def run_superlink(
-    site: Site, command: list[str], held: int, environment: Mapping[str, str] | None = None
+    site: Site, command: list[str], held: ProcessLock, environment: Mapping[str, str] | None = None
 ) -> "Iterator[subprocess.Popen[bytes]]":
     """Run a SuperLink while the block lasts. It logs to a file and inherits the lock `held`."""
     with log_path(site).open("ab") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, pass_fds=(held,))
-    deployment_lock.write_process_id(held, process.pid)
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, pass_fds=(held.fd,))
+    held.write_process_id(process.pid)
     try:
         yield process
     finally:
@@ -71,34 +72,19 @@ def register_nodes(site: Site, cards: list[Card], say: Callable[[str], None]) ->
             continue
         path = site.server / f"{card.name}.pub"
         path.write_text(f"{card.node_key}\n", encoding="utf-8")
-        command = [
-            flower_commands.flower_program("flwr"),
-            "supernode",
-            "register",
-            str(path),
-            flower_commands.CONNECTION,
-        ]
-        asked[card.name] = (
-            card,
-            subprocess.Popen(
-                command,
-                env=flower_commands.flower_environment(site),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            ),
-        )
+        arguments = ("supernode", "register", str(path), flower_commands.CONNECTION)
+        asked[card.name] = card, flower_commands.start_flower(site, *arguments)
     for name, (card, process) in asked.items():
         try:
-            said, _ = process.communicate(timeout=flower_commands.ANSWER_SECONDS)
+            output, _ = process.communicate(timeout=flower_commands.ANSWER_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
-            said, _ = process.communicate()
-            said += f"\nthe SuperLink did not answer within {flower_commands.ANSWER_SECONDS:g} seconds."
-        if process.returncode and "already" not in said.lower():
-            raise InvalidInput(f"{name} could not be registered: {flower_commands.last_line(said)}")
+            output, _ = process.communicate()
+            output += f"\nthe SuperLink did not answer within {flower_commands.ANSWER_SECONDS:g} seconds."
+        if process.returncode and "already" not in output.lower():
+            raise InvalidInput(f"{name} could not be registered: {flower_commands.last_line(output)}")
         known[name] = card.node_key
-        online_clients.store_node_number(site, name, said)
+        online_clients.store_node_number(site, name, output)
         say(f"Registered {name}.")
     noted.write_text(json.dumps(known), encoding="utf-8")
 
@@ -126,18 +112,8 @@ def list_nodes(site: Site) -> list[Mapping[str, str]] | None:
     if not flower_commands.is_listening(address):  # quicker than Flower's command, which retries for a while
         return None
     try:
-        found = flower_commands.call_flower(
-            site,
-            [
-                flower_commands.flower_program("flwr"),
-                "supernode",
-                "list",
-                flower_commands.CONNECTION,
-                "--format",
-                "json",
-            ],
-        )
-        listed: list[Mapping[str, str]] = json.loads(found.stdout)["nodes"]
+        answer = flower_commands.call_flower(site, "supernode", "list", flower_commands.CONNECTION, "--format", "json")
+        listed: list[Mapping[str, str]] = json.loads(answer.stdout)["nodes"]
     except (ValueError, KeyError, Unsupported, InvalidInput):
         return None
     return listed
@@ -146,11 +122,6 @@ def list_nodes(site: Site) -> list[Mapping[str, str]] | None:
 def stop_run(site: Site, number: str) -> bool:
     """Stop a run at the SuperLink, which ends its process. Returns whether it did."""
     try:
-        return (
-            flower_commands.call_flower(
-                site, [flower_commands.flower_program("flwr"), "stop", number, flower_commands.CONNECTION]
-            ).returncode
-            == 0
-        )
+        return flower_commands.call_flower(site, "stop", number, flower_commands.CONNECTION).returncode == 0
     except InvalidInput:
         return False

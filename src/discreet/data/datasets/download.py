@@ -14,9 +14,9 @@ from typing import IO
 
 from discreet.data.datasets.dataset_catalog import DataSet, Download
 from discreet.data.datasets.dataset_files import DATA_DIR_HINT, find_archive, find_data_file
+from discreet.durable_files import sync_directory
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.paths import Paths
-from discreet.privacy.ledger.log import sync_directory
 
 CHUNK = 1 << 18
 TIMEOUT = 30  # seconds without any data

@@ -24,8 +24,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from discreet.durable_files import sync_directory
 from discreet.errors import DiscreetError
-from discreet.privacy.ledger.log import sync_directory
 
 FORMAT = 1
 PIECE = 2**24  # bytes that are hashed at once, so that all cores are used

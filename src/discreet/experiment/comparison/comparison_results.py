@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from discreet.durable_files import lock_file, sync_directory
 from discreet.errors import InvalidInput
 from discreet.experiment.run_directory import json_lines
-from discreet.privacy.ledger.log import sync_directory
 
 Result: TypeAlias = dict[str, Any]
 FILE_NAME = "results.jsonl"
@@ -51,7 +51,7 @@ class ResultsFile:
         except OSError as error:
             raise InvalidInput(f"Results can't be kept in {self.folder} ({error.strerror}).") from None
         with file:
-            json_lines.lock_file(file, f"A comparison in {self.folder} is going on in another process.")
+            lock_file(file, InvalidInput(f"A comparison in {self.folder} is going on in another process."))
             sync_directory(self.folder)
             file.seek(0)
             file.truncate(file.read().rfind(b"\n") + 1)

@@ -1,13 +1,10 @@
-"""Files of JSON lines that grow while a run goes on, and that one process at a time may write."""
+"""Files of JSON lines that grow while a run goes on."""
 
-import fcntl
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
-
-from discreet.errors import InvalidInput
+from typing import Any
 
 
 def append_line(path: Path, line: Mapping[str, Any]) -> None:
@@ -24,11 +21,3 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         return []
     *lines, _ = path.read_bytes().split(b"\n")
     return [json.loads(line) for line in lines]
-
-
-def lock_file(file: IO[bytes], busy: str, fix: str = "") -> None:
-    """Lock an open file until it is closed. If another process holds it, raise InvalidInput with `busy` and `fix`."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise InvalidInput(busy, fix=fix) from None

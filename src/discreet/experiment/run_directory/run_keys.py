@@ -6,6 +6,7 @@ Someone who has the key can draw the run's noise again and remove it, and run di
 import os
 from pathlib import Path
 
+from discreet.durable_files import create_secret
 from discreet.errors import InvalidInput
 from discreet.randomness.streams import RunKey
 
@@ -23,12 +24,7 @@ def store_key(key: RunKey, run: str, folder: Path | None) -> None:
     path = _path(run, folder)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.write(fd, key.secret)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        create_secret(path, key.secret)
     except OSError as error:
         raise InvalidInput(
             f"The run's key can't be kept at {path} ({error.strerror}), and without it no run can be resumed.",

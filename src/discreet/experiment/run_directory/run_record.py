@@ -31,11 +31,11 @@ import safetensors.torch
 from torch import Tensor
 
 from discreet.algorithms.algorithm import ServerState
+from discreet.durable_files import lock_file, sync_directory, write_durably
 from discreet.errors import InvalidInput
 from discreet.experiment.run_directory import json_lines, run_files
 from discreet.experiment.run_directory.fingerprint import Fingerprint
 from discreet.experiment.run_directory.run_files import RoundRecord, RunFiles
-from discreet.privacy.ledger.log import sync_directory
 
 OUTCOME = ("guarantee.json", "guarantee.txt", "report-public.html", "report.html", "model.safetensors")
 
@@ -107,8 +107,8 @@ class RunRecord:
             try:
                 draft.mkdir(parents=True)
                 for name, text in texts.items():
-                    _write_whole(draft / name, text.encode())
-                _write_whole(draft / "run.json", _json_bytes(asdict(identity)))
+                    write_durably(draft / name, text.encode())
+                write_durably(draft / "run.json", _json_bytes(asdict(identity)))
                 prepare(draft)
                 os.rename(draft, path)
             finally:
@@ -130,7 +130,7 @@ class RunRecord:
     def lock(self) -> Iterator[None]:
         """Lock the run, so that only one process trains it."""
         with open(self.path / "run.json", "rb") as file:
-            json_lines.lock_file(file, f"The run in {self.path} is going on in another process.")
+            lock_file(file, InvalidInput(f"The run in {self.path} is going on in another process."))
             yield
 
     @property
@@ -168,7 +168,7 @@ class RunRecord:
             "experiment": checkpoint.experiment,
             "line": json.dumps(checkpoint.line),
         }
-        _write_whole(self.path / "checkpoint.safetensors", _tensor_bytes(tensors, about))
+        write_durably(self.path / "checkpoint.safetensors", _tensor_bytes(tensors, about))
 
     def has_checkpoint(self) -> bool:
         return (self.path / "checkpoint.safetensors").exists()
@@ -216,14 +216,14 @@ class RunRecord:
         kept = [line for line in self.read_rounds() if checkpoint and line["round"] < checkpoint.completed]
         wanted = [*kept, checkpoint.line] if checkpoint else []
         try:
-            _write_whole(self.path / "rounds.jsonl", b"".join(json.dumps(line).encode() + b"\n" for line in wanted))
+            write_durably(self.path / "rounds.jsonl", b"".join(json.dumps(line).encode() + b"\n" for line in wanted))
         except OSError as error:
             raise self._unwritable_error(error) from None
 
     def write_outcome(self, model: Mapping[str, Tensor], guarantee: Mapping[str, Any], card: str) -> None:
-        _write_whole(self.path / "model.safetensors", _tensor_bytes(model, None))
-        _write_whole(self.path / "guarantee.txt", f"{card}\n".encode())
-        _write_whole(self.path / "guarantee.json", _json_bytes(guarantee))  # last: with it the run counts as ended
+        write_durably(self.path / "model.safetensors", _tensor_bytes(model, None))
+        write_durably(self.path / "guarantee.txt", f"{card}\n".encode())
+        write_durably(self.path / "guarantee.json", _json_bytes(guarantee))  # last: with it the run counts as ended
 
     def remove_outcome(self) -> None:
         """Remove the outcome of an earlier stop, before the next round is reserved.
@@ -288,17 +288,6 @@ def explain_os_errors(what: str, path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InvalidInput(f"The {what} can't be created at {path} ({error.strerror}).") from None
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole: after a crash it has either its new content or its old."""
-    draft = path.with_name(f".{path.name}.draft")
-    with open(draft, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
-    sync_directory(path.parent)
 
 
 def _json_bytes(data: Mapping[str, Any]) -> bytes:

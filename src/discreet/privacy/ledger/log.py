@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from discreet.durable_files import sync_directory
 from discreet.errors import InvalidInput, LedgerDamaged, LedgerUnavailable
 from discreet.privacy.ledger.file_lock import lock_file
 
@@ -216,12 +217,3 @@ def _hash_field(digest: str) -> bytes:
 def _write(fd: int, data: bytes) -> None:
     while data:  # one write, except on a nearly full disk, which takes a part and fails at the next
         data = data[os.write(fd, data) :]
-
-
-def sync_directory(path: Path) -> None:
-    """Flush the directory entry to the disk: without it a new file name can be lost in a power failure."""
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

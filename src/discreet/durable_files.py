@@ -1,0 +1,97 @@
+"""Files that survive a crash, secrets that only their owner may read, and locks that one process holds."""
+
+import fcntl
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Self
+
+from discreet.errors import DiscreetError, InvalidInput
+
+ANYONE, OWNER = 0o666, 0o600  # who may read a new file, as far as the user's umask allows
+DIGITS = 20  # of a process id, at most
+
+
+def write_durably(path: Path, content: bytes, mode: int = ANYONE) -> None:
+    """Write a file whole. After a crash it has its old content or the new one, on disk."""
+    draft = path.with_name(f".{path.name}.draft")
+    _write_and_sync(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), content)
+    os.replace(draft, path)
+    sync_directory(path.parent)
+
+
+def create_secret(path: Path, content: bytes) -> None:
+    """Write a new file that only its owner may read. An existing file is never overwritten.
+
+    Raises:
+        FileExistsError: There is such a file.
+    """
+    _write_and_sync(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER), content)
+
+
+def _write_and_sync(fd: int, content: bytes) -> None:
+    with os.fdopen(fd, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(fd)
+
+
+def sync_directory(path: Path) -> None:
+    """Flush the directory entry to the disk: without it a new file name can be lost in a power failure."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def lock_file(file: IO[bytes] | int, busy: DiscreetError) -> None:
+    """Lock an open file until it is closed. Raise `busy` if another process holds it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise busy from None
+
+
+class ProcessLock:
+    """A lock file that one process holds until it closes or deletes this object, or ends. It contains the process id.
+
+    A process that inherits the descriptor `fd` holds the lock too. Whoever holds it is alive, so the process id in the
+    file is never that of another process.
+    """
+
+    fd = -1
+
+    def __init__(self, path: Path, busy: Callable[[str], InvalidInput]) -> None:
+        """Lock the file at `path`, which is created if needed.
+
+        Args:
+            busy: Returns the error to raise if another process holds the lock, given that process's id.
+        """
+        self.fd = os.open(path, os.O_RDWR | os.O_CREAT, OWNER)
+        try:
+            lock_file(self.fd, busy(os.pread(self.fd, DIGITS, 0).decode() or "unknown"))
+        except BaseException:
+            self.close()
+            raise
+        self.write_process_id(os.getpid())
+
+    def write_process_id(self, process: int) -> None:
+        """Write the id of the process that holds the lock into its file."""
+        os.ftruncate(self.fd, 0)
+        os.pwrite(self.fd, str(process).encode(), 0)
+
+    def close(self) -> None:
+        """Unlock the file."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
