@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from discreet.experiment.loop import training_loop as loop
+from discreet.experiment.loop import round_player
 from tests.cli.conftest import Discreet
 from tests.small_experiment import SMALL
 
@@ -120,7 +120,7 @@ def test_ctrl_c_keeps_what_is_done_says_how_to_go_on_and_going_on_ends_as_if_not
 ):
     line = "compare small.toml --seeds 3 --sweep algorithm.learning_rate=1,4"
     whole = discreet(f"{line} --out whole --json").json
-    rounds, told = list[int](), loop._Training._complete_record
+    rounds, told = list[int](), round_player.RoundPlayer._complete_record
 
     def interrupt(*given: Any) -> Any:
         rounds.append(1)
@@ -129,7 +129,7 @@ def test_ctrl_c_keeps_what_is_done_says_how_to_go_on_and_going_on_ends_as_if_not
         return told(*given)
 
     with monkeypatch.context() as during:
-        during.setattr(loop._Training, "_complete_record", interrupt)
+        during.setattr(round_player.RoundPlayer, "_complete_record", interrupt)
         ran = discreet(f"{line} --out stopped")
     assert (ran.code, len(rounds)) == (1, 10)
     said = " ".join(ran.out.split())

@@ -165,7 +165,8 @@ def test_an_interrupted_run_is_resumed_to_its_end(discreet: Discreet, tmp_path: 
     whole = discreet("run small.toml --out whole --set seed=1 --json").json
     with monkeypatch.context() as broken:
         broken.setattr(
-            "discreet.experiment.loop.training_loop._Training.settle", lambda *_: (_ for _ in ()).throw(OSError("gone"))
+            "discreet.experiment.loop.round_player.RoundPlayer.settle",
+            lambda *_: (_ for _ in ()).throw(OSError("gone")),
         )
         assert discreet("run small.toml --out result --set seed=1").code == 1
     resumed = discreet("run --resume result --json")
@@ -204,7 +205,8 @@ def test_a_row_that_changed_since_a_run_was_started_is_refused_with_exit_code_2(
     (tmp_path / "visits.toml").write_text(TABLE)
     with monkeypatch.context() as broken:
         broken.setattr(
-            "discreet.experiment.loop.training_loop._Training.settle", lambda *_: (_ for _ in ()).throw(OSError("gone"))
+            "discreet.experiment.loop.round_player.RoundPlayer.settle",
+            lambda *_: (_ for _ in ()).throw(OSError("gone")),
         )
         assert discreet("run visits.toml --out result").code == 1
     before = {path.name: path.read_bytes() for path in (tmp_path / "result").iterdir()}

@@ -19,7 +19,7 @@ from discreet.engines.flower.client_calls import ClientCalls, Member
 from discreet.engines.flower.flower_errors import ClientsAway, ClientsRefused
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment.configuration import experiment_file
-from discreet.experiment.loop import training_loop
+from discreet.experiment.loop import round_player, training_loop
 from discreet.experiment.loop.run_guarantees import DEPLOYED, FIRST_RUN, REHEARSED
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Ledger
@@ -239,7 +239,7 @@ def test_a_sum_that_the_server_had_opened_when_it_died_counts_and_is_not_made_ag
     outcome = DeployedRun(site, "first").train(wire, heard.append)
     lines = outcome.record.read_rounds()
     assert [line["clients"] for line in lines] == [3, 0, 3]
-    assert lines[1]["lost"] == training_loop.DIED
+    assert lines[1]["lost"] == round_player.DIED
     assert outcome.guarantees[0].epsilon == pytest.approx(server_epsilon(site))
     assert server_epsilon(site) > before
     assert all(node.journal.counted_rounds(node.app.digest) <= 3 for node in wire.nodes_at.values())

@@ -9,7 +9,7 @@ from discreet.cli.main import run
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop as running
-from discreet.experiment.promise import client_overlap
+from discreet.experiment.promise import budget_check
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Person, Relation, Unit, View
 
@@ -115,7 +115,7 @@ def test_a_stopped_run_is_not_resumed_into_such_a_ledger(tmp_path: Path, monkeyp
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr(client_overlap, "check_budgets", lambda *_: None)
+        broken.setattr(budget_check, "check_overlap", lambda *_: None)
         broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", die)
         run(words(tmp_path, CLIENTS, counted))
     before = counted.read_bytes()
@@ -131,4 +131,4 @@ def test_a_budget_for_a_person_is_refused_alike(tmp_path: Path):
         unit=Person(column="patient", max_examples=2), relation="zero_out", view="public", epsilon=9.0, delta=1e-3
     )
     with pytest.raises(InvalidInput, match="a budget for one person"):
-        client_overlap.check_budgets([budget], job.algorithm, job.population, "The ledger")
+        budget_check.check_overlap([budget], job.algorithm, job.population, "The ledger")

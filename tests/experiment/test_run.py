@@ -18,7 +18,7 @@ from discreet.engines.embedded import EmbeddedEngine
 from discreet.errors import BudgetRefused, InvalidInput, Unsupported
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.job import Job
-from discreet.experiment.loop import training_loop
+from discreet.experiment.loop import round_player, training_loop
 from discreet.experiment.loop.outcome import Outcome
 from discreet.experiment.loop.round_releases import draw_cohort
 from discreet.experiment.run_directory import run_keys
@@ -581,17 +581,17 @@ def test_the_commit_of_a_lost_round_that_a_crash_cut_off_is_made_up_for(
     """The process dies after the checkpoint and before the ledger entry; shares were revealed, so the round counts."""
     whole = start(lossy(prepare, "seed=3"), tmp_path / "whole")
     (late,) = [line["round"] for line in whole.record.read_rounds() if line.get("revealed")]
-    settle = training_loop._Training.settle
+    settle = round_player.RoundPlayer.settle
 
-    def die_in_round(training: training_loop._Training, ticket: Any, line: dict[str, Any]) -> None:
+    def die_in_round(training: round_player.RoundPlayer, ticket: Any, line: dict[str, Any]) -> None:
         if line["round"] == late:
             raise KeyboardInterrupt
         settle(training, ticket, line)
 
-    monkeypatch.setattr(training_loop._Training, "settle", die_in_round)
+    monkeypatch.setattr(round_player.RoundPlayer, "settle", die_in_round)
     with pytest.raises(KeyboardInterrupt):
         start(lossy(prepare, "seed=3"), tmp_path / "run")
-    monkeypatch.setattr(training_loop._Training, "settle", settle)
+    monkeypatch.setattr(round_player.RoundPlayer, "settle", settle)
     ended = again(tmp_path / "run")
     assert summary(tmp_path / "run")["releases"] == {"committed": 5, "reserved": 0, "voided": 1}
     assert ended.guarantees[0].epsilon == whole.guarantees[0].epsilon

@@ -25,7 +25,6 @@ from discreet.experiment.run_directory import run_keys
 from discreet.experiment.run_directory.resume_check import check_version
 from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.experiment.run_directory.run_record import RunRecord
-from discreet.privacy.ledger import Ledger
 from discreet.randomness.streams import RunKey
 
 
@@ -143,9 +142,12 @@ class DeployedRun:
 
 def _has_begun(record: RunRecord) -> bool:
     """Whether the run has recorded a round, or has reserved one and was killed."""
-    if record.read_rounds() or record.ledger_path is None:
-        return bool(record.read_rounds())
-    counts = Ledger.open(record.ledger_path).summary()["releases"]
+    if record.read_rounds():
+        return True
+    ledger = record.open_ledger()
+    if ledger is None:
+        return False
+    counts = ledger.summary()["releases"]
     return bool(counts["reserved"] or counts["committed"])
 
 

@@ -78,8 +78,8 @@ class Job:
     algorithm: Algorithm
     privacy: Privacy | None
     resolved_text: str
-    source_text: str
-    folder: Path | None
+    source_text: str = ""
+    folder: Path | None = None
     declared: Population | None = None
     remote_engine: Engine | None = None
     deployment: DeploymentFacts | None = None

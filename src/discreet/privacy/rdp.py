@@ -116,9 +116,8 @@ def _step_curve(step: Step, orders: Array, relation: Relation) -> Array:
         case PoissonSampled(event=GaussianNoise() | LaplaceNoise() as noise) if (
             noise.noise_multiplier < LEAST_INTEGRATED
         ):
-            return _unsampled_curve(
-                noise, orders, 2.0 if relation == "replace" else 1.0
-            )  # sampling hides next to nothing
+            # Sampling hides next to nothing.
+            return _unsampled_curve(noise, orders, 2.0 if relation == "replace" else 1.0)
         case PoissonSampled(event=GaussianNoise() as noise, sampling_rate=rate) if relation != "replace":
             by_sum = (orders == np.round(orders)) & (orders <= LARGEST_SUM)
             values = np.empty_like(orders)

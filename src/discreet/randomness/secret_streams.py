@@ -5,8 +5,8 @@ Anyone who can predict the noise can remove it. Each stream's 256-bit key is a k
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any
@@ -18,6 +18,7 @@ from torch import Tensor
 from discreet.errors import InvalidInput, Unsupported
 from discreet.params import Params
 from discreet.randomness.purposes import Purpose, stream_name
+from discreet.randomness.torch_seed import seed_torch
 from discreet.secure_sums.discrete_noise.gaussian_sampler import draw_discrete_gaussian
 from discreet.secure_sums.discrete_noise.noise_shares import draw_noise_shares
 from discreet.secure_sums.discrete_noise.skellam_sampler import draw_skellam
@@ -71,21 +72,14 @@ class SecretRows:
     def open(self) -> "SecretStreams":
         return SecretStreams(self)
 
-    @contextmanager
-    def seed_network(self) -> Iterator[None]:
-        """Within this context, a network's own draws (such as dropout) come from torch, seeded from the secret.
+    def seed_network(self) -> AbstractContextManager[None]:
+        """Return a context in which a network's own draws (such as dropout) come from torch, seeded from the secret.
 
         A seed of 64 bits and torch's generator are not secret enough for noise. But dropout protects nobody, no
         guarantee counts it, and its seed reveals nothing about the streams.
         """
         seed = int.from_bytes(self._derive(b"discreet network", self.clients)[:8], "little", signed=True)
-        gpus = [self.device] if self.device.type == "cuda" else []
-        with torch.random.fork_rng(gpus):
-            torch.default_generator.manual_seed(seed)
-            for gpu in gpus:
-                with torch.cuda.device(gpu):
-                    torch.cuda.manual_seed(seed)
-            yield
+        return seed_torch(seed, self.device)
 
     def generators(self) -> list[np.random.Generator]:
         """Return one generator per client, at the beginning of its stream."""

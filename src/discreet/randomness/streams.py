@@ -6,8 +6,8 @@ other clients in its block, and two different broadcasts in one round never shar
 
 import hashlib
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any, Protocol
@@ -20,6 +20,7 @@ from discreet.errors import UnsoundCombination
 from discreet.params import Params, count_values, unflatten
 from discreet.randomness.purposes import Purpose, stream_name
 from discreet.randomness.secret_streams import SecretRows
+from discreet.randomness.torch_seed import seed_torch
 from discreet.secure_sums.discrete_noise.gaussian_sampler import draw_discrete_gaussian
 from discreet.secure_sums.discrete_noise.noise_shares import draw_noise_shares
 from discreet.secure_sums.discrete_noise.skellam_sampler import draw_skellam
@@ -114,12 +115,9 @@ class SimulatedRows:
     def open(self) -> "SimulatedStreams":
         return SimulatedStreams(self)
 
-    @contextmanager
-    def seed_network(self) -> Iterator[None]:
-        """Within this context, a network's own draws (such as dropout) come from the block's stream."""
-        seed = _derive_seed(self.secret, (*self.name, Purpose.NETWORK.value, *self.clients))
-        with seed_torch(seed, self.device):
-            yield
+    def seed_network(self) -> AbstractContextManager[None]:
+        """Return a context in which a network's own draws (such as dropout) come from the block's stream."""
+        return seed_torch(_derive_seed(self.secret, (*self.name, Purpose.NETWORK.value, *self.clients)), self.device)
 
     def generators(self, device: torch.device, *kind: str) -> list[torch.Generator]:
         """Return one generator per client, at the beginning of its stream."""
@@ -134,9 +132,8 @@ class SimulatedStreams:
 
     @cached_property
     def _on_device(self) -> list[torch.Generator]:
-        return self.rows.generators(
-            self.rows.device, "normal"
-        )  # another seed than the host's, or the noise would repeat its numbers
+        # Another seed than the host's, or the noise would repeat its numbers.
+        return self.rows.generators(self.rows.device, "normal")
 
     @cached_property
     def _on_host(self) -> list[torch.Generator]:
@@ -206,22 +203,6 @@ def _header_and_bytes(params: Params) -> tuple[bytes, Tensor]:
     names = sorted(params)
     head = repr([(name, params[name].dtype, tuple(params[name].shape)) for name in names])
     return head.encode(), torch.cat([params[name].detach().reshape(-1).view(torch.uint8) for name in names])
-
-
-@contextmanager
-def seed_torch(seed: int, device: torch.device = CPU) -> Iterator[None]:
-    """Within this context, torch's global generators start from `seed`. Afterwards their state is restored."""
-    own = [torch.default_generator]
-    if device.type == "cuda":
-        own.append(torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index])
-    before = [generator.get_state() for generator in own]
-    try:
-        for generator in own:  # torch.manual_seed would do, and takes a millisecond
-            generator.manual_seed(seed)
-        yield
-    finally:
-        for generator, state in zip(own, before, strict=True):
-            generator.set_state(state)
 
 
 def _build_generator(secret: bytes, name: tuple[object, ...], device: torch.device) -> torch.Generator:

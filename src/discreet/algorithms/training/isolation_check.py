@@ -20,7 +20,7 @@ from discreet.algorithms.training.local_step import client_gradients
 from discreet.algorithms.training.per_example import gradients_by_way, plan_for
 from discreet.algorithms.training.trainer import Loss
 from discreet.params import Params, repeat_for_clients
-from discreet.randomness.streams import seed_torch
+from discreet.randomness.torch_seed import seed_torch
 
 CLIENTS, EXAMPLES = 2, 2
 CALLS_BETWEEN = 3

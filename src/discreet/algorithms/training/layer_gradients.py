@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.shipped_modules import Tap, is_shipped_layer
 from discreet.params import Params
-from discreet.randomness.streams import seed_torch
+from discreet.randomness.torch_seed import seed_torch
 
 
 class Gradient(Protocol):

@@ -30,7 +30,7 @@ from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.shipped_modules import has_global_overrides
 from discreet.algorithms.training.trainer import Loss
 from discreet.params import Params
-from discreet.randomness.streams import seed_torch
+from discreet.randomness.torch_seed import seed_torch
 
 TRIAL_EXAMPLES = 3  # on which two ways to compute gradients are compared
 LARGE_BATCH = 2**16  # values in one client's batch; from here on, a CPU is faster with one client at a time

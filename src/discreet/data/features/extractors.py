@@ -19,7 +19,7 @@ from discreet.data.features.scatternet import VERSION, ScatterNet
 from discreet.errors import InvalidInput
 from discreet.part import Count, part
 from discreet.paths import Paths
-from discreet.randomness.streams import seed_torch
+from discreet.randomness.torch_seed import seed_torch
 from discreet.user_code import Reference, build_module, kind_tag
 
 

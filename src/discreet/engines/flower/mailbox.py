@@ -95,10 +95,7 @@ class Mailbox:
         request = unpack(message)
         if request is None:
             return  # not one of ours: no answer
-        TaskIdentity.run_id, TaskIdentity.node_id = (
-            announced.run,
-            self.node.node_id,
-        )  # flwr needs them to build a Message
+        TaskIdentity.run_id, TaskIdentity.node_id = announced.run, self.node.node_id  # which a Message is built from
         self._send(Message(pack(self.answer(request)), reply_to=message))
 
     def _send(self, reply: Any) -> None:

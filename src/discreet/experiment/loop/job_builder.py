@@ -49,21 +49,14 @@ def build_job(
     experiment, folder, public = source.experiment, source.paths.folder, public or key
     if task is None:
         task = experiment.load_task(public.generator(Purpose.TASK), source.paths)
+    module = build_model(experiment, task, folder, public.generator(Purpose.MODEL))
     names = {"loss": experiment.loss, "metric": experiment.metric}
-    return _assemble(
-        task,
-        build_model(experiment, task, folder, public.generator(Purpose.MODEL)),
-        {what: _load_function(name, folder) for what, name in names.items()},
-        key,
-        experiment.algorithm,
-        experiment.privacy,
-        experiment,
-        experiment.resolve,
-        source_text=source.text,
-        folder=folder,
-        declared=declared,
-        is_user_model=isinstance(experiment.model, UserModel),
+    functions = {what: _load_function(name, folder) for what, name in names.items()}
+    job = _assemble(
+        task, module, functions, key, experiment.algorithm, experiment.privacy, experiment, experiment.resolve, declared
     )
+    note = job.isolation_note if isinstance(experiment.model, UserModel) else None
+    return replace(job, source_text=source.text, folder=folder, isolation_note=note)
 
 
 def build_job_from_objects(
@@ -88,20 +81,7 @@ def build_job_from_objects(
             "algorithm": to_plain(calibrated),
         }
 
-    return _assemble(
-        task,
-        module,
-        functions,
-        key,
-        algorithm,
-        privacy,
-        settings,
-        resolve,
-        source_text="",
-        folder=None,
-        declared=None,
-        is_user_model=True,
-    )
+    return _assemble(task, module, functions, key, algorithm, privacy, settings, resolve)
 
 
 def _assemble(
@@ -113,13 +93,12 @@ def _assemble(
     privacy: Privacy | None,
     settings: RunSettings,
     resolve: Callable[[Algorithm], dict[str, Any]],
-    *,
-    source_text: str,
-    folder: Path | None,
-    declared: Population | None,
-    is_user_model: bool,
+    declared: Population | None = None,
 ) -> Job:
-    """Calibrate the noise, check that the parts fit together, and move everything to the device."""
+    """Calibrate the noise, check that the parts fit together, and move everything to the device.
+
+    The isolation of the module is always verified; a note about it is for a user's own module.
+    """
     population = declared or task.train.population
     algorithm = calibrate.calibrate_noise(algorithm, privacy, settings.rounds, population, _count_parameters(module))
     check_exact("algorithm", algorithm)
@@ -147,10 +126,8 @@ def _assemble(
         algorithm=algorithm,
         privacy=privacy,
         resolved_text=toml_document.format_toml(resolve(algorithm)),
-        source_text=source_text,
-        folder=folder,
         declared=declared,
-        isolation_note=note if is_user_model else None,
+        isolation_note=note,
     )
 
 

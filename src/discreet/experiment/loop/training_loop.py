@@ -1,7 +1,6 @@
 """The training loop: reserve → sample → gather → step → record. It is the same for every engine."""
 
 import secrets
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +8,15 @@ from typing import TypeAlias
 
 from discreet.algorithms.algorithm import ServerState
 from discreet.algorithms.declarations import trusted_parts
-from discreet.engines.engine import CohortSum, RoundRefused
+from discreet.engines.engine import RoundRefused
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment.job import Job
-from discreet.experiment.loop import diagnostics, run_guarantees
-from discreet.experiment.loop.diagnostics import json_number, json_numbers
+from discreet.experiment.loop import run_guarantees
+from discreet.experiment.loop.diagnostics import json_numbers
 from discreet.experiment.loop.interrupt import catch_interrupts
 from discreet.experiment.loop.outcome import Outcome
-from discreet.experiment.loop.round_releases import draw_cohort, paying_clients, planned_releases, releases_of_round
+from discreet.experiment.loop.round_player import RoundPlayer
+from discreet.experiment.loop.round_releases import planned_releases
 from discreet.experiment.promise import data_ranges, released_rounds, run_spending
 from discreet.experiment.promise.budget_check import check_budgets
 from discreet.experiment.promise.released_rounds import ReleasedRound
@@ -25,11 +25,8 @@ from discreet.experiment.run_directory.resume_check import check_unchanged
 from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.experiment.run_directory.run_record import Checkpoint, RunIdentity, RunRecord, check_path_is_free
 from discreet.privacy.ledger import Ledger, Ticket
-from discreet.randomness.purposes import Purpose
-from discreet.secure_sums.secagg.session_errors import RoundOver
 
 Watch: TypeAlias = Callable[[RoundRecord], None]
-DIED = "The server stopped in this round, and may have seen its sum: it counts, and is not repeated."
 
 
 def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch: Watch) -> Outcome:
@@ -129,7 +126,7 @@ class _LoopEnd:
 
 def _train(job: Job, record: RunRecord, checkpoint: Checkpoint | None, watch: Watch, *, resumed: bool) -> _LoopEnd:
     done, saved = (checkpoint.completed, checkpoint.completed) if checkpoint else (0, 0)
-    training = _Training(job, record, checkpoint.block_size if checkpoint else None, done)
+    training = RoundPlayer(job, record, checkpoint.block_size if checkpoint else None, done)
     training.in_flight = resumed and training.is_open(done)
     state = checkpoint.state if checkpoint else job.algorithm.init(job.params)
     line: RoundRecord = checkpoint.line if checkpoint else {}
@@ -178,109 +175,10 @@ def _train(job: Job, record: RunRecord, checkpoint: Checkpoint | None, watch: Wa
     return _LoopEnd(done, state, training.released)
 
 
-class _Training:
-    """The engine and the ledger of one run, the rounds released so far, and the steps of a round that use them."""
-
-    def __init__(self, job: Job, record: RunRecord, block_size: int | None, done: int) -> None:
-        self.job, self.record = job, record
-        self.released = released_rounds.parse_rounds(record.read_rounds(), done)
-        self.engine = job.build_engine(block_size)
-        self.ledger = None if record.ledger_path is None else Ledger.open(record.ledger_path)
-        self.experiment = record.experiment_digest()
-        self.refusal: RoundRefused | None = None  # why the run ends after a round that still counts
-        self.in_flight = False  # whether a process that died had begun the next round with real clients
-
-    def reserve(self, round: int) -> Ticket | None:
-        if self.ledger is None:
-            return None
-        releases = planned_releases(self.job, round, shared=self.record.identity.ledger is not None)
-        return self.ledger.reserve(self.record.identity.round_key(round), releases) if releases else None
-
-    def is_open(self, round: int) -> bool:
-        """Whether the round was begun with real clients, and its end was never recorded."""
-        if self.ledger is None or not self.engine.is_remote:
-            return False
-        return self.ledger.is_open(self.record.identity.round_key(round))
-
-    def round(self, round: int, state: ServerState) -> tuple[ServerState, RoundRecord]:
-        """Play one round. Return the new state and the round's record; a lost round leaves the state as it was.
-
-        What a process had seen when it died counts. A secure sum is not repeated: it would come with fresh noise, for
-        which nothing was planned. In clear, clients send the same bytes again.
-        """
-        job, began = self.job, time.perf_counter()
-        seen, self.in_flight = self.in_flight, False
-        if seen and job.algorithm.aggregation.is_secure:
-            return state, self._complete_record(_lost_round(round, DIED, revealed=True), state, None, began)
-        broadcast = job.algorithm.broadcast(state, round, self.engine.simulation.public_update)
-        try:
-            gathered = self.engine.gather(broadcast, draw_cohort(job, round))
-        except (RoundOver, RoundRefused) as lost:
-            revealed = lost.revealed or seen
-            if isinstance(lost, RoundRefused):  # which ends the run too
-                if not revealed:
-                    raise
-                self.refusal = lost
-            return state, self._complete_record(_lost_round(round, lost.problem, revealed=revealed), state, None, began)
-        noise = self.engine.simulation.rows(broadcast, [-1]).for_purpose(Purpose.SERVER)
-        left = job.spent_clients(round)
-        joined = len(gathered.contributors)
-        state = job.algorithm.server_step(state, broadcast, gathered.total, joined, job.population, noise, left)
-        return state, self._complete_record({"round": round + 1, "clients": joined}, state, gathered, began)
-
-    def _complete_record(
-        self, line: RoundRecord, state: ServerState, gathered: CohortSum | None, began: float
-    ) -> RoundRecord:
-        """Complete the record of a round for rounds.jsonl. A guarantee covers only its `epsilon`."""
-        job, done = self.job, line["round"]
-        if (happened := released_rounds.parse_round(line)) is not None:
-            self.released.append(happened)
-        if job.settings.is_evaluated(done):  # ε too: it is only computed when it is shown
-            line |= {
-                "epsilon": json_number(job.spent_epsilon(done, self.released)),
-                "evaluation": json_numbers(job.evaluate(state.params)),
-            }
-            if job.settings.evaluate_training:
-                line["training"] = json_numbers(job.evaluate_training(state.params))
-        if gathered is not None:
-            line |= diagnostics.round_diagnostics(job, gathered)
-        return line | {"seconds": round(time.perf_counter() - began, 6)}
-
-    def save(self, done: int, state: ServerState, line: RoundRecord) -> None:
-        run = self.record.identity.id
-        self.record.save_checkpoint(Checkpoint(done, run, self.engine.block_size, self.experiment, line, state))
-
-    def settle(self, ticket: Ticket | None, line: RoundRecord) -> None:
-        """Commit what really happened: the drawn clients pay, with the noise of those who contributed.
-
-        If a round was lost after shares were revealed, its contributors are unknown, and it costs what was reserved.
-        """
-        happened = released_rounds.parse_round(line)
-        if self.ledger is None or ticket is None or happened is None:
-            return
-        shared, payers = (
-            self.record.identity.ledger is not None,
-            paying_clients(self.job, draw_cohort(self.job, happened.round)),
-        )
-        releases = releases_of_round(
-            self.job, happened.round, payers, noise_shares=happened.noise_shares, shared=shared
-        )
-        self.ledger.commit(ticket, releases)
-
-    def void(self, ticket: Ticket | None) -> None:
-        if self.ledger is not None and ticket is not None:
-            self.ledger.void(ticket)
-
-
-def _lost_round(round: int, why: str, *, revealed: bool) -> RoundRecord:
-    return {"round": round + 1, "clients": 0, "lost": why, "revealed": revealed}
-
-
 def _finish(job: Job, record: RunRecord, key_dir: Path | None, ended: _LoopEnd) -> Outcome:
     """Write the outcome of a finished or stopped run. A finished run no longer needs its key."""
-    ledger = None if record.ledger_path is None else Ledger.open(record.ledger_path)
-    shared = record.identity.ledger is not None
-    cards = run_guarantees.certify_run(job, ended.done, ledger, shared=shared, released=ended.released)
+    ledger = record.open_ledger()
+    cards = run_guarantees.certify_run(job, ended.done, ledger, shared=record.shares_ledger, released=ended.released)
     metrics = json_numbers(job.evaluate(ended.state.params))
     found = run_guarantees.guarantee_data(job, ended.done, ended.stopped, cards, ledger) | {"metrics": metrics}
     if job.task.person is not None and job.holds_data:

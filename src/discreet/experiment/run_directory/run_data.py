@@ -1,7 +1,7 @@
 """A run as its directory describes it, for pages: no file is required, and nothing is guessed."""
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,15 +25,16 @@ Series: TypeAlias = dict[int, float]  # by round; a round that says nothing is l
 
 @dataclass(frozen=True)
 class Promise:
-    """What `[privacy]` in the experiment asks for."""
+    """What `[privacy]` in the experiment asks for.
+
+    `client_epsilons` has one for each client, if they have their own; `epsilon` is the largest.
+    """
 
     unit: str
     against: View
     epsilon: float
     delta: float
-    client_epsilons: tuple[
-        float, ...
-    ] = ()  # one for each client, where they asked for their own; `epsilon` is the largest
+    client_epsilons: tuple[float, ...] = ()
 
     def is_about(self, card: Guarantee) -> bool:
         """Whether the card speaks of the promised unit, and of an onlooker who sees at least as much."""
@@ -133,8 +134,7 @@ class RunData:
 
     def series(self, *paths: str) -> Series:
         """Return a number by round. If there are several names for it ("norms.mean"), the first one present counts."""
-        found = {at: _first_number(row, paths) for at, row in self.rounds.items()}
-        return {at: value for at, value in found.items() if value is not None}
+        return self._numbers(lambda row: _first_number(row, paths))
 
     def metrics(self) -> dict[str, Series]:
         """Return every metric of the model by round, accuracy first."""
@@ -154,10 +154,12 @@ class RunData:
         return next(iter((self._metric(CONSTANT) or self.series(CONSTANT)).values()), None)
 
     def _metric(self, name: str, table: str = "evaluation") -> Series:
-        found = {
-            at: run_files.json_number(run_files.value_at(row, (table, name))) for at, row in self.rounds.items()
-        }  # it may hold dots
-        return {at: value for at, value in found.items() if value is not None}
+        """Return a metric by round. Its name may contain dots."""
+        return self._numbers(lambda row: run_files.json_number(run_files.value_at(row, (table, name))))
+
+    def _numbers(self, number: Callable[[dict[str, Any]], float | None]) -> Series:
+        values = {at: number(row) for at, row in self.rounds.items()}
+        return {at: value for at, value in values.items() if value is not None}
 
 
 def read_run(run_dir: Path) -> RunData:

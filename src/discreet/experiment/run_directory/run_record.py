@@ -36,6 +36,7 @@ from discreet.errors import InvalidInput
 from discreet.experiment.run_directory import json_lines, run_files
 from discreet.experiment.run_directory.fingerprint import Fingerprint
 from discreet.experiment.run_directory.run_files import RoundRecord, RunFiles
+from discreet.privacy.ledger import Ledger
 
 OUTCOME = ("guarantee.json", "guarantee.txt", "report-public.html", "report.html", "model.safetensors")
 
@@ -144,6 +145,15 @@ class RunRecord:
         if self.identity.ledger is not None:
             return Path(self.identity.ledger)
         return self.path / "ledger.jsonl" if self.identity.private else None
+
+    @property
+    def shares_ledger(self) -> bool:
+        """Whether the run is counted in a ledger that other runs share."""
+        return self.identity.ledger is not None
+
+    def open_ledger(self) -> Ledger | None:
+        """Open the ledger that the run is counted in."""
+        return None if self.ledger_path is None else Ledger.open(self.ledger_path)
 
     def read_text(self, name: str) -> str:
         """Return the text of a file that must be there."""

@@ -9,7 +9,7 @@ from torch import nn
 
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
-from discreet.randomness.streams import seed_torch
+from discreet.randomness.torch_seed import seed_torch
 
 
 def input_size(task: Task) -> int:

@@ -141,9 +141,8 @@ class _Room:
     def __init__(self, meter: Meter, budget: float) -> None:
         self._meter = meter
         self._budget = budget
-        self._limits: dict[
-            tuple[Bill, Bill], tuple[int, bool]
-        ] = {}  # how often it fits, and whether the limit is tight
+        # By (rest of the bill, step): how often the step fits, and whether this limit is tight.
+        self._limits: dict[tuple[Bill, Bill], tuple[int, bool]] = {}
 
     def has_room(self, start: Bill, step: Bill) -> bool:
         """Return whether `step` still fits after `start`."""

@@ -8,18 +8,9 @@ from typing import Any
 from discreet.errors import InvalidInput, LedgerDamaged
 from discreet.part import from_plain, to_plain
 from discreet.privacy.events import Event
+from discreet.privacy.ledger import entries
 from discreet.privacy.ledger.accounts import Charges
-from discreet.privacy.ledger.entries import (
-    Budget,
-    CommitEntry,
-    Entry,
-    Mode,
-    OpenEntry,
-    ReserveEntry,
-    RestateEntry,
-    Ticket,
-    VoidEntry,
-)
+from discreet.privacy.ledger.entries import Budget, Entry, Mode, Ticket
 from discreet.privacy.ledger.log import RESTORE, Log, Record
 from discreet.privacy.ledger.meters import ANY_GAUSSIAN, best_order
 from discreet.privacy.ledger.tally import Tally, digest_releases
@@ -70,7 +61,7 @@ class Ledger:
         if len({(each.unit, each.relation, each.view, each.clients) for each in budgets}) < len(budgets):
             raise InvalidInput("Two budgets are for the same unit, relation and view.", fix="Keep the smaller one.")
         orders = tuple(best_order(budget, tuned_to) for budget in budgets) if mode == "filter" else ()
-        Log.create(Path(path), to_plain(OpenEntry(mode=mode, budgets=tuple(budgets), orders=orders)))
+        Log.create(Path(path), to_plain(entries.OpenEntry(mode=mode, budgets=tuple(budgets), orders=orders)))
         return cls(path)
 
     @classmethod
@@ -97,7 +88,7 @@ class Ledger:
             BudgetRefused: A budget would be exceeded. Nothing is recorded.
             InvalidInput: The key is already used for other releases.
         """
-        entry = ReserveEntry(key=key, releases=tuple(releases))
+        entry = entries.ReserveEntry(key=key, releases=tuple(releases))
         with self._locked_tally(to_write=True) as tally:
             reservation = tally.find_reservation(key)
             if reservation is None:
@@ -129,7 +120,7 @@ class Ledger:
             Unsupported: A budget can't price the releases.
         """
         releases = tuple(releases)
-        entry = CommitEntry(ticket=ticket.seq, releases=releases)
+        entry = entries.CommitEntry(ticket=ticket.seq, releases=releases)
         happened = digest_releases(to_plain(entry)["releases"])
         with self._locked_tally(to_write=True) as tally:
             reservation = tally.reservation_for(ticket)
@@ -139,7 +130,7 @@ class Ledger:
                 self._log.sync()
                 return
             if happened == reservation.reserved:
-                self._write(tally, CommitEntry(ticket=ticket.seq, releases=None))
+                self._write(tally, entries.CommitEntry(ticket=ticket.seq, releases=None))
             else:
                 self._write(tally, entry, tally.charges_for(releases))
 
@@ -155,7 +146,7 @@ class Ledger:
             if reservation.state == "voided":
                 self._log.sync()
                 return
-            self._write(tally, VoidEntry(ticket=ticket.seq))
+            self._write(tally, entries.VoidEntry(ticket=ticket.seq))
 
     def restate(self) -> None:
         """Change budgets for examples and persons from add-or-remove to zero-out.
@@ -170,7 +161,7 @@ class Ledger:
                     "restate.",
                     fix="See what it promises: discreet ledger show",
                 )
-            self._write(tally, RestateEntry())
+            self._write(tally, entries.RestateEntry())
 
     def verify(self) -> dict[str, Any]:
         """Check the chain, and return its state as plain data.
@@ -227,7 +218,7 @@ class Ledger:
             entry = from_plain(Entry, record.body)
             if self._tally is not None:
                 self._tally.apply(entry, record)
-            elif isinstance(entry, OpenEntry):
+            elif isinstance(entry, entries.OpenEntry):
                 self._tally = Tally(entry, created=record.at)
             else:
                 raise InvalidInput(f"it says {entry.type!r}, and the first line opens.")

@@ -9,18 +9,9 @@ from typing import Any, Literal, TypeAlias
 
 from discreet.errors import BudgetRefused, InvalidInput, LedgerDamaged, Unsupported
 from discreet.part import to_plain
+from discreet.privacy.ledger import entries
 from discreet.privacy.ledger.accounts import Accounts, Charges, Overrun
-from discreet.privacy.ledger.entries import (
-    Budget,
-    CommitEntry,
-    Entry,
-    OpenEntry,
-    RecoverEntry,
-    ReserveEntry,
-    RestateEntry,
-    Ticket,
-    VoidEntry,
-)
+from discreet.privacy.ledger.entries import Budget, Entry, Ticket
 from discreet.privacy.ledger.log import RESTORE, Record
 from discreet.privacy.ledger.meters import Filter, Plan, PriceList
 from discreet.privacy.release import Release
@@ -44,7 +35,7 @@ class Reservation:
 class Tally:
     """The sum of all entries, read in the order of the log. A reservation counts until it is voided."""
 
-    header: OpenEntry
+    header: entries.OpenEntry
     created: str
     recovered: int = 0
     _books: list[Accounts] = field(default_factory=list)
@@ -118,20 +109,20 @@ class Tally:
             LedgerDamaged: The line can't follow the ones before it. Nothing changes.
         """
         match entry:
-            case ReserveEntry():
+            case entries.ReserveEntry():
                 self._reserve(entry, record, charges or self.charges_for(entry.releases))
-            case CommitEntry():
+            case entries.CommitEntry():
                 self._commit(entry, record, charges)
-            case VoidEntry():
+            case entries.VoidEntry():
                 reservation = self._find_unsettled(entry.ticket, record, {"reserved"})
                 self._charge(reservation.charges, times=-1)
                 reservation.state = "voided"
-            case RestateEntry():
+            case entries.RestateEntry():
                 for book in self.restatable_accounts():
                     book.restate()
-            case RecoverEntry():
+            case entries.RecoverEntry():
                 self.recovered += 1
-            case OpenEntry():
+            case entries.OpenEntry():
                 raise LedgerDamaged(f"Line {record.seq + 1} opens the ledger again.", fix=RESTORE)
 
     def budget_summaries(self) -> list[dict[str, Any]]:
@@ -148,7 +139,7 @@ class Tally:
             for book in self._books
         ]
 
-    def _reserve(self, entry: ReserveEntry, record: Record, charges: list[Charges]) -> None:
+    def _reserve(self, entry: entries.ReserveEntry, record: Record, charges: list[Charges]) -> None:
         if self.find_reservation(entry.key):
             raise LedgerDamaged(f"Line {record.seq + 1} reserves {entry.key!r} a second time.", fix=RESTORE)
         self._charge(charges)
@@ -158,7 +149,7 @@ class Tally:
         )
         self._by_seq[record.seq] = self._by_key[entry.key] = reservation
 
-    def _commit(self, entry: CommitEntry, record: Record, charges: list[Charges] | None) -> None:
+    def _commit(self, entry: entries.CommitEntry, record: Record, charges: list[Charges] | None) -> None:
         reservation = self._find_unsettled(entry.ticket, record, {"reserved", "voided"})
         if entry.releases is not None:
             after = charges or self.charges_for(entry.releases)

@@ -74,10 +74,9 @@ def degree_for(clients: int, assumptions: Assumptions) -> Degree:
     With all pairs, whose threshold is two thirds, nothing depends on chance.
     """
     most = min(MOST_NEIGHBOURS, (clients - 1) // 2) // 2 * 2
-    enough = (
-        most > 0 and _find_threshold(clients, most, assumptions) is not None
-    )  # else fewer are hardly worth the search
-    for neighbours in range(2, most + 1, 2) if enough else ():
+    if not most or _find_threshold(clients, most, assumptions) is None:  # fewer are hardly worth the search
+        return all_pairs(clients, _two_thirds(clients))
+    for neighbours in range(2, most + 1, 2):
         found = _find_threshold(clients, neighbours, assumptions)
         if found is not None:
             return Degree(
@@ -101,10 +100,8 @@ def insecurity_probability(clients: int, neighbours: int, threshold: int, assump
     their keys: the colluders, who stay, are then among fewer. For the second, the honest clients that answer must fall
     apart on the circle, and for that half a neighbourhood in a row must be missing from it.
     """
-    colluding, missing = (
-        _client_count(clients, assumptions.colluding),
-        _client_count(clients, assumptions.colluding + assumptions.leaving),
-    )
+    colluding = _client_count(clients, assumptions.colluding)
+    missing = _client_count(clients, assumptions.colluding + assumptions.leaving)
     others = fewest_survivors(clients, assumptions) - 1
     opened = clients * _tail_probability(threshold, others, min(colluding, others), min(neighbours, others))
     in_a_row = (Fraction(max(0, missing - place), clients - place) for place in range(neighbours // 2))

@@ -6,30 +6,17 @@ client has revealed its shares. Nothing here uses a network or a clock.
 
 from discreet.errors import InvalidInput
 from discreet.secure_sums.secagg import client_round, client_setup, key_agreement
+from discreet.secure_sums.secagg import session_errors as errors
+from discreet.secure_sums.secagg import session_messages as messages
 from discreet.secure_sums.secagg.client_state import ClientState
 from discreet.secure_sums.secagg.message_codec import encode, parse
 from discreet.secure_sums.secagg.ring_vectors import Vector
-from discreet.secure_sums.secagg.session_errors import (
-    Abort,
-    BothShares,
-    OutOfTurn,
-    SessionOver,
-    TooFewClients,
-    WrongRound,
-)
-from discreet.secure_sums.secagg.session_messages import (
-    ROUND,
-    SETUP,
-    ClientMessage,
-    Message,
-    Survivors,
-    round_number,
-)
 from discreet.secure_sums.secagg.session_terms import Terms
 
-AWAITED = {stage.client_stage: stage.closed_by for stage in (*SETUP, *ROUND) if stage.closed_by is not None}
-AFTER_REPLY = {stage.reply: stage.client_stage for stage in (*SETUP, *ROUND)}
-IN_A_ROUND = tuple(stage.client_stage for stage in ROUND)
+STAGES = (*messages.SETUP, *messages.ROUND)
+AWAITED = {stage.client_stage: stage.closed_by for stage in STAGES if stage.closed_by is not None}
+AFTER_REPLY = {stage.reply: stage.client_stage for stage in STAGES}
+IN_A_ROUND = tuple(stage.client_stage for stage in messages.ROUND)
 ANSWERS = {**client_setup.ANSWERS, **client_round.ANSWERS}
 
 
@@ -85,7 +72,7 @@ class Client:
         if state.stage == "new":
             state.last_reply = self._send(state, client_setup.publish(state, self._identity))
         elif state.stage != "advertised":
-            raise OutOfTurn(f"A session starts once, and this client is at {state.stage!r}.")
+            raise errors.OutOfTurn(f"A session starts once, and this client is at {state.stage!r}.")
         return state.last_reply
 
     def mask(self, number: int, vector: Vector) -> bytes:
@@ -111,10 +98,12 @@ class Client:
         """Raise what `mask` would raise for any vector. Call it before paying for the vector."""
         state = self._open_state()
         if state.stage not in ("ready", *IN_A_ROUND):
-            raise OutOfTurn(f"A vector is masked when the set-up is done, and this client is at {state.stage!r}.")
+            raise errors.OutOfTurn(
+                f"A vector is masked when the set-up is done, and this client is at {state.stage!r}."
+            )
         least = state.round + (state.stage in IN_A_ROUND)
         if not least <= number < state.terms.rounds:
-            raise WrongRound(
+            raise errors.WrongRound(
                 f"This session has the rounds {least} to {state.terms.rounds - 1} left, and got {number}: "
                 "a round's keys serve once.",
                 fix="Go on with a later round, or begin a new session.",
@@ -136,10 +125,10 @@ class Client:
             return state.last_reply or None
         try:
             reply = self._answer(state, parsed)
-        except Abort:
+        except errors.Abort:
             self._state = state.erase()
             raise
-        except TooFewClients:
+        except errors.TooFewClients:
             if state.stage in IN_A_ROUND:
                 state.next_round(state.round + 1)
             else:
@@ -148,30 +137,34 @@ class Client:
         state.last_digest, state.last_reply = digest, reply
         return reply or None
 
-    def _answer(self, state: ClientState, message: Message) -> bytes:
-        number = round_number(message)
+    def _answer(self, state: ClientState, message: messages.Message) -> bytes:
+        number = messages.round_number(message)
         if number is not None and (number != state.round or state.stage == "ready"):
-            raise WrongRound(f"The message is of round {number}, and this client is not in that round.")
+            raise errors.WrongRound(f"The message is of round {number}, and this client is not in that round.")
         awaited = AWAITED.get(state.stage)
         if awaited is None or not isinstance(message, awaited):
             self._refuse_second_list(state, message)
-            raise OutOfTurn(f"{type(message).__name__} is not expected here: this client is at {state.stage!r}.")
+            raise errors.OutOfTurn(f"{type(message).__name__} is not expected here: this client is at {state.stage!r}.")
         reply = ANSWERS[awaited](state, message, self._identity)
         if reply is None:
-            assert awaited is SETUP[-1].closed_by  # every other message of a server is answered
+            assert awaited is messages.SETUP[-1].closed_by  # every other message of a server is answered
             state.stage = "ready"
             return b""
         return self._send(state, reply)
 
-    def _send(self, state: ClientState, reply: ClientMessage) -> bytes:
+    def _send(self, state: ClientState, reply: messages.ClientMessage) -> bytes:
         state.stage = AFTER_REPLY[type(reply)]
         return encode(reply, state.terms)
 
-    def _refuse_second_list(self, state: ClientState, message: Message) -> None:
+    def _refuse_second_list(self, state: ClientState, message: messages.Message) -> None:
         """Abort on a second survivor list after the first one was signed or answered."""
-        if isinstance(message, Survivors) and state.stage in IN_A_ROUND and message.survivors != state.survivors:
+        if (
+            isinstance(message, messages.Survivors)
+            and state.stage in IN_A_ROUND
+            and message.survivors != state.survivors
+        ):
             disputed = ", ".join(map(str, sorted(message.survivors ^ state.survivors)))
-            raise BothShares(
+            raise errors.BothShares(
                 f"The server sent a second survivor list for round {state.round}; to answer it as well would "
                 f"reveal both shares of the clients on which the lists differ: {disputed}.",
                 fix="Do not go on with this server before it is clear why.",
@@ -179,7 +172,9 @@ class Client:
 
     def _open_state(self) -> ClientState:
         if self.is_over:
-            raise SessionOver("This session was aborted, and its secrets are erased.", fix="Begin a new session.")
+            raise errors.SessionOver(
+                "This session was aborted, and its secrets are erased.", fix="Begin a new session."
+            )
         return self._state
 
 

@@ -8,41 +8,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from discreet.secure_sums.secagg import key_agreement
+from discreet.secure_sums.secagg import session_errors as errors
+from discreet.secure_sums.secagg import session_messages as messages
 from discreet.secure_sums.secagg.derivations import are_keys_signed
 from discreet.secure_sums.secagg.message_codec import encode, parse
 from discreet.secure_sums.secagg.server_state import Cohort, Round
-from discreet.secure_sums.secagg.session_errors import (
-    BadMessage,
-    NotAMember,
-    OutOfTurn,
-    SessionOver,
-    TooFewClients,
-    WrongRound,
-    require_clients,
-)
-from discreet.secure_sums.secagg.session_messages import (
-    ROUND,
-    SETUP,
-    Agreed,
-    Agreement,
-    ClientMessage,
-    Keys,
-    Masked,
-    Members,
-    Revealed,
-    Roster,
-    ServerMessage,
-    ServerStage,
-    Shares,
-    Survivors,
-    next_stage,
-    round_number,
-)
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.unmasking import Total, unmask
 
-AWAITED: dict[ServerStage, type[ClientMessage]] = {stage.name: stage.reply for stage in (*SETUP, *ROUND)}
-IN_SETUP = tuple(stage.name for stage in SETUP)
+STAGES = (*messages.SETUP, *messages.ROUND)
+AWAITED: dict[messages.ServerStage, type[messages.ClientMessage]] = {stage.name: stage.reply for stage in STAGES}
+IN_SETUP = tuple(stage.name for stage in messages.SETUP)
 
 
 class Server:
@@ -55,7 +31,7 @@ class Server:
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
-        self.stage: ServerStage = SETUP[0].name
+        self.stage: messages.ServerStage = messages.SETUP[0].name
         self._published: dict[int, bytes] = {}
         self._cohort = Cohort(terms, self._published)
         self._sealed: dict[int, dict[int, bytes]] = {}  # of the set-up: by receiver, then by sender
@@ -74,7 +50,7 @@ class Server:
     def to_bytes(self) -> bytes:
         """Return the session without the open round, which can't be finished after a restart."""
         if self.stage in (*IN_SETUP, "over"):
-            raise OutOfTurn(f"A server is saved once its set-up is done, and this one is at {self.stage!r}.")
+            raise errors.OutOfTurn(f"A server is saved once its set-up is done, and this one is at {self.stage!r}.")
         return self._cohort.to_bytes(self._next)
 
     @property
@@ -98,15 +74,17 @@ class Server:
         parsed = parse(message, self.terms)
         awaited = AWAITED.get(self.stage)
         if awaited is None or not isinstance(parsed, awaited):
-            raise OutOfTurn(f"{type(parsed).__name__} is not expected here: the server is at {self.stage!r}.")
-        number = round_number(parsed)
+            raise errors.OutOfTurn(f"{type(parsed).__name__} is not expected here: the server is at {self.stage!r}.")
+        number = messages.round_number(parsed)
         if number is not None and number != self._round.number:
-            raise WrongRound(f"The message is of round {number}, and round {self._round.number} is open.")
+            raise errors.WrongRound(f"The message is of round {number}, and round {self._round.number} is open.")
         digest = key_agreement.digest(message)
         if self._received.get(parsed.client) == digest:
             return parsed.client
         if parsed.client in self._received:
-            raise OutOfTurn(f"Client {parsed.client} sent two different messages in one stage; the first one counts.")
+            raise errors.OutOfTurn(
+                f"Client {parsed.client} sent two different messages in one stage; the first one counts."
+            )
         self._take(parsed)
         self._received[parsed.client] = digest
         return parsed.client
@@ -117,71 +95,71 @@ class Server:
         Raises:
             TooFewClients: The round is lost, or in the set-up the session.
         """
-        closers: dict[ServerStage, Callable[[], Mapping[int, ServerMessage]]] = {
+        closers: dict[messages.ServerStage, Callable[[], Mapping[int, messages.ServerMessage]]] = {
             "keys": self._close_keys,
             "shares": self._close_shares,
             "masked": self._close_masked,
             "agreed": self._close_agreed,
         }
         if self.stage == "over":
-            raise SessionOver("This session ended with too few clients.", fix="Begin a new session.")
+            raise errors.SessionOver("This session ended with too few clients.", fix="Begin a new session.")
         if self.stage not in closers:
-            raise OutOfTurn(f"There is nothing to close: the server is at {self.stage!r}.")
+            raise errors.OutOfTurn(f"There is nothing to close: the server is at {self.stage!r}.")
         try:
-            messages = closers[self.stage]()
-        except TooFewClients:
+            opening = closers[self.stage]()
+        except errors.TooFewClients:
             self.stage = "over" if self.stage in IN_SETUP else "ready"
             raise
         self._advance()
-        return {client: encode(message, self.terms) for client, message in messages.items()}
+        return {client: encode(message, self.terms) for client, message in opening.items()}
 
     def open_round(self, number: int) -> None:
         """Begin round `number`. A round that is still open is given up, and its messages are no longer taken."""
         if self.stage in (*IN_SETUP, "over"):
-            raise OutOfTurn(f"A round is opened when the set-up is done, and the server is at {self.stage!r}.")
+            raise errors.OutOfTurn(f"A round is opened when the set-up is done, and the server is at {self.stage!r}.")
         if not self._next <= number < self.terms.rounds:
-            raise WrongRound(
+            raise errors.WrongRound(
                 f"This session has the rounds {self._next} to {self.terms.rounds - 1} left, and got {number}."
             )
         self._round, self._next, self._received = Round(number, self.terms.ring.zeros()), number + 1, {}
-        self.stage = ROUND[0].name
+        self.stage = messages.ROUND[0].name
 
     def unmask(self) -> Total:
         """End the round with the revealed shares, and return the sum over the survivors."""
-        if self.stage != ROUND[-1].name:
-            raise OutOfTurn(f"A sum is unmasked from revealed shares, and the server is at {self.stage!r}.")
+        if self.stage != messages.ROUND[-1].name:
+            raise errors.OutOfTurn(f"A sum is unmasked from revealed shares, and the server is at {self.stage!r}.")
         self._advance()
         current, self._round = self._round, Round.none()
         return unmask(self._cohort, current)
 
     def _advance(self) -> None:
-        self.stage = next_stage(self.stage, signed=self.terms.has_signatures)
+        self.stage = messages.next_stage(self.stage, signed=self.terms.has_signatures)
         self._received = {}
 
-    def _take(self, message: ClientMessage) -> None:
+    def _take(self, message: messages.ClientMessage) -> None:
         client, cohort = message.client, self._cohort
-        if not isinstance(message, Keys):
+        if not isinstance(message, messages.Keys):
             self._check_sender(client)
         match message:
-            case Keys():
+            case messages.Keys():
                 if not are_keys_signed(self.terms, client, message.published):
-                    raise BadMessage(f"The keys that claim to be client {client}'s are not signed by it.")
+                    raise errors.BadMessage(f"The keys that claim to be client {client}'s are not signed by it.")
                 self._published[client] = message.published
-            case Shares():
+            case messages.Shares():
                 _check_clients(set(message.sealed), set(cohort.neighbours[client]))
                 for receiver, sealed in message.sealed.items():
                     self._sealed.setdefault(receiver, {})[client] = sealed
-            case Masked():
+            case messages.Masked():
                 _check_clients(set(message.sealed), set(cohort.partners(client)))
                 self._round.add(message, self.terms.ring.unpack(message.vector))
-            case Agreed():
+            case messages.Agreed():
                 statement = cohort.statement(message.round, self._round.survivors)
                 if not self.terms.has_signatures or not key_agreement.is_signature_valid(
                     self.terms.identities[client], statement, message.signature
                 ):
-                    raise BadMessage(f"Client {client} did not sign this round's survivor list.")
+                    raise errors.BadMessage(f"Client {client} did not sign this round's survivor list.")
                 self._round.signatures[client] = message.signature
-            case Revealed():
+            case messages.Revealed():
                 neighbourhood = cohort.neighbourhood(client)
                 _check_clients(set(message.self_masks), set(neighbourhood & self._round.survivors))
                 _check_clients(set(message.mask_keys), set(neighbourhood - self._round.survivors))
@@ -197,32 +175,36 @@ class Server:
             "revealed": current.signatures.keys() if self.terms.has_signatures else current.survivors,
         }
         if client not in allowed.get(self.stage, ()):
-            raise NotAMember(f"Client {client} was not in the stage before this one, so it can't be in this one.")
+            raise errors.NotAMember(
+                f"Client {client} was not in the stage before this one, so it can't be in this one."
+            )
 
-    def _close_keys(self) -> Mapping[int, ServerMessage]:
-        require_clients(len(self._published), self.terms.minimum, "sent their keys")
+    def _close_keys(self) -> Mapping[int, messages.ServerMessage]:
+        errors.require_clients(len(self._published), self.terms.minimum, "sent their keys")
         self._cohort = cohort = Cohort(self.terms, self._published)
         return {
-            client: Roster(cohort.digests, {peer: cohort.published[peer] for peer in cohort.neighbours[client]})
+            client: messages.Roster(
+                cohort.digests, {peer: cohort.published[peer] for peer in cohort.neighbours[client]}
+            )
             for client in cohort.published
         }
 
-    def _close_shares(self) -> Mapping[int, ServerMessage]:
+    def _close_shares(self) -> Mapping[int, messages.ServerMessage]:
         members = self.responders
-        require_clients(len(members), self.terms.minimum, "shared their keys")
+        errors.require_clients(len(members), self.terms.minimum, "shared their keys")
         self._cohort = replace(self._cohort, members=members)
         sealed, self._sealed = self._sealed, {}
         return {
-            client: Members(members, {peer: sealed[client][peer] for peer in self._cohort.partners(client)})
+            client: messages.Members(members, {peer: sealed[client][peer] for peer in self._cohort.partners(client)})
             for client in members
         }
 
-    def _close_masked(self) -> Mapping[int, ServerMessage]:
+    def _close_masked(self) -> Mapping[int, messages.ServerMessage]:
         current, survivors = self._round, self.responders
-        require_clients(len(survivors), self.terms.minimum, "sent a masked vector")
+        errors.require_clients(len(survivors), self.terms.minimum, "sent a masked vector")
         current.survivors = survivors
         return {
-            client: Survivors(
+            client: messages.Survivors(
                 current.number,
                 survivors,
                 {peer: current.sealed[client][peer] for peer in self._cohort.partners(client) & survivors},
@@ -230,11 +212,11 @@ class Server:
             for client in survivors
         }
 
-    def _close_agreed(self) -> Mapping[int, ServerMessage]:
+    def _close_agreed(self) -> Mapping[int, messages.ServerMessage]:
         signatures, number = self._round.signatures, self._round.number
-        require_clients(len(signatures), self.terms.threshold, "signed the survivor list")
+        errors.require_clients(len(signatures), self.terms.threshold, "signed the survivor list")
         return {
-            client: Agreement(
+            client: messages.Agreement(
                 number, {peer: signatures[peer] for peer in self._cohort.partners(client) if peer in signatures}
             )
             for client in signatures
@@ -244,6 +226,6 @@ class Server:
 def _check_clients(named: set[int], expected: set[int]) -> None:
     """Check that a message holds a share for exactly the clients it must."""
     if named != expected:
-        raise BadMessage(
+        raise errors.BadMessage(
             f"A message must hold one share for each of {len(expected)} clients, and is about {len(named)} or others."
         )

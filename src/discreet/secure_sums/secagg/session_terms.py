@@ -174,10 +174,8 @@ class Terms:
                 f"leave, and got {self.minimum}.",
                 fix=use,
             )
-        chance, allowed = (
-            insecurity_probability(self.clients, self.neighbours, self.threshold, self.assumptions),
-            self.assumptions.chance,
-        )
+        allowed = self.assumptions.chance
+        chance = insecurity_probability(self.clients, self.neighbours, self.threshold, self.assumptions)
         if chance > allowed:
             raise UnsoundCombination(
                 f"Terms: with {self.neighbours} neighbours and a threshold of {self.threshold} the chance that a mask "
@@ -214,8 +212,8 @@ class Terms:
 
     def to_bytes(self) -> bytes:
         writer = Writer().number(VERSION, 1).raw(self.session).raw(self.purpose)
-        for number in self._numbers():
-            writer.number(number, 8)
+        for name in NUMBERS:
+            writer.number(getattr(self, name), 8)
         writer.number(len(self.identities), 4).raw(b"".join(self.identities))
         if self.assumptions is None:
             return writer.number(0, 1).to_bytes()
@@ -238,9 +236,6 @@ class Terms:
             reader.refuse(f"has a {graph} where only 0 or 1 may stand")
         reader.check_end()
         return cls(session=session, purpose=purpose, identities=identities, assumptions=assumptions, **numbers)
-
-    def _numbers(self) -> tuple[int, ...]:
-        return tuple(getattr(self, name) for name in NUMBERS)
 
 
 def _check_range(name: str, value: int, least: int, most: int) -> None:

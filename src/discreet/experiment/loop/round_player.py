@@ -1,0 +1,113 @@
+"""Play the rounds of a run: reserve in the ledger, gather the cohort's sum, step, and record what happened."""
+
+import time
+
+from discreet.algorithms.algorithm import ServerState
+from discreet.engines.engine import CohortSum, RoundRefused
+from discreet.experiment.job import Job
+from discreet.experiment.loop import diagnostics
+from discreet.experiment.loop.diagnostics import json_number, json_numbers
+from discreet.experiment.loop.round_releases import draw_cohort, paying_clients, planned_releases, releases_of_round
+from discreet.experiment.promise import released_rounds
+from discreet.experiment.run_directory.run_files import RoundRecord
+from discreet.experiment.run_directory.run_record import Checkpoint, RunRecord
+from discreet.privacy.ledger import Ticket
+from discreet.randomness.purposes import Purpose
+from discreet.secure_sums.secagg.session_errors import RoundOver
+
+DIED = "The server stopped in this round, and may have seen its sum: it counts, and is not repeated."
+
+
+class RoundPlayer:
+    """The engine and the ledger of one run, the rounds released so far, and the steps of a round that use them."""
+
+    def __init__(self, job: Job, record: RunRecord, block_size: int | None, done: int) -> None:
+        self.job, self.record = job, record
+        self.released = released_rounds.parse_rounds(record.read_rounds(), done)
+        self.engine = job.build_engine(block_size)
+        self.ledger = record.open_ledger()
+        self.experiment = record.experiment_digest()
+        self.refusal: RoundRefused | None = None  # why the run ends after a round that still counts
+        self.in_flight = False  # whether a process that died had begun the next round with real clients
+
+    def reserve(self, round: int) -> Ticket | None:
+        if self.ledger is None:
+            return None
+        releases = planned_releases(self.job, round, shared=self.record.shares_ledger)
+        return self.ledger.reserve(self.record.identity.round_key(round), releases) if releases else None
+
+    def is_open(self, round: int) -> bool:
+        """Whether the round was begun with real clients, and its end was never recorded."""
+        if self.ledger is None or not self.engine.is_remote:
+            return False
+        return self.ledger.is_open(self.record.identity.round_key(round))
+
+    def round(self, round: int, state: ServerState) -> tuple[ServerState, RoundRecord]:
+        """Play one round. Return the new state and the round's record; a lost round leaves the state as it was.
+
+        What a process had seen when it died counts. A secure sum is not repeated: it would come with fresh noise, for
+        which nothing was planned. In clear, clients send the same bytes again.
+        """
+        job, began = self.job, time.perf_counter()
+        seen, self.in_flight = self.in_flight, False
+        if seen and job.algorithm.aggregation.is_secure:
+            return state, self._complete_record(_lost_round(round, DIED, revealed=True), state, None, began)
+        broadcast = job.algorithm.broadcast(state, round, self.engine.simulation.public_update)
+        try:
+            gathered = self.engine.gather(broadcast, draw_cohort(job, round))
+        except (RoundOver, RoundRefused) as lost:
+            revealed = lost.revealed or seen
+            if isinstance(lost, RoundRefused):  # which ends the run too
+                if not revealed:
+                    raise
+                self.refusal = lost
+            return state, self._complete_record(_lost_round(round, lost.problem, revealed=revealed), state, None, began)
+        noise = self.engine.simulation.rows(broadcast, [-1]).for_purpose(Purpose.SERVER)
+        left = job.spent_clients(round)
+        joined = len(gathered.contributors)
+        state = job.algorithm.server_step(state, broadcast, gathered.total, joined, job.population, noise, left)
+        return state, self._complete_record({"round": round + 1, "clients": joined}, state, gathered, began)
+
+    def _complete_record(
+        self, line: RoundRecord, state: ServerState, gathered: CohortSum | None, began: float
+    ) -> RoundRecord:
+        """Complete the record of a round for rounds.jsonl. A guarantee covers only its `epsilon`."""
+        job, done = self.job, line["round"]
+        if (happened := released_rounds.parse_round(line)) is not None:
+            self.released.append(happened)
+        if job.settings.is_evaluated(done):  # ε too: it is only computed when it is shown
+            line |= {
+                "epsilon": json_number(job.spent_epsilon(done, self.released)),
+                "evaluation": json_numbers(job.evaluate(state.params)),
+            }
+            if job.settings.evaluate_training:
+                line["training"] = json_numbers(job.evaluate_training(state.params))
+        if gathered is not None:
+            line |= diagnostics.round_diagnostics(job, gathered)
+        return line | {"seconds": round(time.perf_counter() - began, 6)}
+
+    def save(self, done: int, state: ServerState, line: RoundRecord) -> None:
+        run = self.record.identity.id
+        self.record.save_checkpoint(Checkpoint(done, run, self.engine.block_size, self.experiment, line, state))
+
+    def settle(self, ticket: Ticket | None, line: RoundRecord) -> None:
+        """Commit what really happened: the drawn clients pay, with the noise of those who contributed.
+
+        If a round was lost after shares were revealed, its contributors are unknown, and it costs what was reserved.
+        """
+        happened = released_rounds.parse_round(line)
+        if self.ledger is None or ticket is None or happened is None:
+            return
+        payers, shared = paying_clients(self.job, draw_cohort(self.job, happened.round)), self.record.shares_ledger
+        releases = releases_of_round(
+            self.job, happened.round, payers, noise_shares=happened.noise_shares, shared=shared
+        )
+        self.ledger.commit(ticket, releases)
+
+    def void(self, ticket: Ticket | None) -> None:
+        if self.ledger is not None and ticket is not None:
+            self.ledger.void(ticket)
+
+
+def _lost_round(round: int, why: str, *, revealed: bool) -> RoundRecord:
+    return {"round": round + 1, "clients": 0, "lost": why, "revealed": revealed}
