@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
 from discreet.algorithms.sampling import FixedSize
 from discreet.data.federation import Federation
-from discreet.engines.embedded import EmbeddedEngine
+from discreet.engines.embedded import EmbeddedEngine, fitting_block_size
 from discreet.engines.engine import Simulation
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.randomness.purposes import Purpose
@@ -58,7 +58,7 @@ def ours(inputs: Tensor, targets: Tensor) -> Callable[[], None]:
     data = Federation(inputs, targets, (EXAMPLES,) * CLIENTS)
     simulation = Simulation(algorithm, data, SupervisedModule(module, "classification").loss, key)
     state, rounds, population = [algorithm.init(params)], iter(range(10**9)), data.population
-    engine = EmbeddedEngine.with_fitting_blocks(simulation, algorithm.broadcast(state[0], 0))
+    engine = EmbeddedEngine(simulation, fitting_block_size(simulation, algorithm.broadcast(state[0], 0)))
 
     def run() -> None:
         number = next(rounds)

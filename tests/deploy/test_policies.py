@@ -114,15 +114,15 @@ def test_updates_that_only_the_server_adds_noise_to_leave_when_the_owner_says_so
     algorithm = AppFolder.open(site.app).experiment.algorithm
     assert "READ THIS. In this experiment updates leave in clear" in (node / "policy.toml").read_text()
     with pytest.raises(PolicyRefusal, match="promise nothing against the server"):
-        ClientFolder.open(node).policy.allow_sum(algorithm, secure=False)
+        ClientFolder.open(node).policy.allow_clear_update(algorithm)
     edit_policy(node, "trust_server_with_updates = false", "trust_server_with_updates = true")
-    ClientFolder.open(node).policy.allow_sum(algorithm, secure=False)
+    ClientFolder.open(node).policy.allow_clear_update(algorithm)
 
 
 def test_updates_with_their_own_noise_need_no_such_word(tmp_path: Path) -> None:
     site, node = copy_site(tmp_path, PLAIN), tmp_path / "client-0"
     assert "!!!" not in (node / "policy.toml").read_text()
-    ClientFolder.open(node).policy.allow_sum(AppFolder.open(site.app).experiment.algorithm, secure=False)
+    ClientFolder.open(node).policy.allow_clear_update(AppFolder.open(site.app).experiment.algorithm)
 
 
 def on_a_graph(identities: list[bytes], assumed: Assumptions) -> Terms:

@@ -12,7 +12,7 @@ from discreet.algorithms.sparsifiers import RandomK, TopK
 from discreet.algorithms.training import GradientDescent, LocalSgd
 from discreet.algorithms.training.gradient_rules import Asam, Blur, L1Clip, Sam
 from discreet.algorithms.training.schedules import Harmonic
-from discreet.engines.embedded import EmbeddedEngine, measure_client_bytes
+from discreet.engines.embedded import EmbeddedEngine, fitting_block_size, measure_client_bytes
 from discreet.engines.engine import Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.errors import DiscreetError
@@ -111,7 +111,7 @@ def test_the_block_is_bounded_by_memory_that_was_measured() -> None:
     broadcast = CATALOG[0].broadcast(CATALOG[0].init(model.params), 0)
     one = measure_client_bytes(simulation, broadcast)
     assert one > 4 * 8 * 239  # at least a few copies of the model
-    assert EmbeddedEngine.with_fitting_blocks(simulation, broadcast, memory=int(3.5 * one)).block_size == 3
+    assert fitting_block_size(simulation, broadcast, memory=int(3.5 * one)) == 3
 
 
 class HostRead(nn.Module):

@@ -23,7 +23,7 @@ from discreet.algorithms.training import DpSgd, GradientDescent, LocalSgd, Loss,
 from discreet.algorithms.training.gradient_rules import Asam, Blur, L1Clip, L2Clip, Prox, Sam
 from discreet.algorithms.training.schedules import Exponential, Harmonic
 from discreet.data.federation import Federation
-from discreet.engines.embedded import EmbeddedEngine
+from discreet.engines.embedded import EmbeddedEngine, fitting_block_size
 from discreet.engines.engine import Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.errors import UnsoundCombination
@@ -197,8 +197,8 @@ def test_memory_bounds_the_block() -> None:
     simulation = Simulation(CATALOG[0], federation(3, 4), cross_entropy, RunKey.from_seed(1))
     broadcast = CATALOG[0].broadcast(CATALOG[0].init(linear()), 0)
     numbers = 18 * 8 * CATALOG[0].trainer.model_copies(simulation.population)
-    assert EmbeddedEngine.with_fitting_blocks(simulation, broadcast, memory=int(2.5 * numbers)).block_size == 2
-    assert EmbeddedEngine.with_fitting_blocks(simulation, broadcast, memory=1).block_size == 1
+    assert fitting_block_size(simulation, broadcast, memory=int(2.5 * numbers)) == 2
+    assert fitting_block_size(simulation, broadcast, memory=1) == 1
 
 
 def test_a_seed_repeats_a_run_with_dropout_bit_for_bit() -> None:

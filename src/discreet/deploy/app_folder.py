@@ -11,6 +11,7 @@ from typing import Any
 
 from discreet.algorithms.population import Population
 from discreet.deploy.deployment import Deployment, read_record
+from discreet.engines.engine_table import Flower
 from discreet.engines.flower.client_calls import Member
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration.experiment_file import Experiment, Source
@@ -95,6 +96,12 @@ class AppFolder:
         """The clients' declared sizes."""
         sizes = tuple(each.examples for each in self.deployment.clients)
         return Population(examples=sizes, max_multiplicity=self.deployment.max_multiplicity)
+
+    @property
+    def engine(self) -> Flower:
+        """The settings of the engine: how long to wait for clients."""
+        assert isinstance(self.experiment.engine, Flower)  # `discreet deploy init` writes no other engine
+        return self.experiment.engine
 
     @property
     def certificate(self) -> Path:

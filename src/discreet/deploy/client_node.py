@@ -14,7 +14,7 @@ from discreet.deploy.client_faults import ClientFault, wrap_client_faults
 from discreet.deploy.client_ledger import ClientLedger
 from discreet.deploy.journal import Entry, Journal, OpenSession
 from discreet.deploy.learner import Learner
-from discreet.deploy.policy import ClientFolder, PolicyRefusal
+from discreet.deploy.policy import ClientFolder, Policy, PolicyRefusal
 from discreet.durable_files import ProcessLock
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.flower_errors import RequestRefused
@@ -76,38 +76,39 @@ class ClientNode:
             InvalidInput: The folder is not writable, another process works on it, or the data is not as declared.
         """
         own_folder = ClientFolder.open(folder)
-        app = AppFolder.open(own_folder.app)
-        own_folder.policy.allow_algorithm(app.digest)  # before anything of the app is loaded: it may contain Python
-        own_folder.policy.allow_seed(app.experiment.seed)
-        own_folder.policy.allow_own_code(app.user_files)
-        own_folder.policy.allow_parts(app.experiment.algorithm)
+        policy, app = own_folder.policy, AppFolder.open(own_folder.app)
+        policy.allow_algorithm(app.digest)  # before anything of the app is loaded: it may contain Python
+        policy.allow_seed(app.experiment.seed)
+        policy.allow_own_code(app.user_files)
+        policy.allow_parts(app.experiment.algorithm)
         app = replace(app, experiment=app.load_user_parts())
         experiment = app.experiment
-        check_budgets(
-            own_folder.policy.budgets, experiment.privacy, experiment.algorithm, app.population, "policy.toml"
-        )
+        check_budgets(policy.budgets, experiment.privacy, experiment.algorithm, app.population, "policy.toml")
         if not os.access(folder, os.W_OK):
             raise InvalidInput(
                 f"{folder} must be writable, since a node stores its replies there before it sends them, and is not.",
-                fix=f"Start it as the user who enrolled {own_folder.policy.client}.",
+                fix=f"Start it as the user who enrolled {policy.client}.",
             )
         lock = ProcessLock(folder / "lock", lambda process: _folder_busy_error(own_folder, process))
         try:
             learner = Learner.load(app, own_folder, read_key(folder / "noise.key"), data_dir)
-            tuned_to = client_ledger.expected_event(
-                own_folder.policy, learner.algorithm, app.population, app.experiment.rounds
-            )
-            ledger = ClientLedger(folder, own_folder.policy, tuned_to)
+            tuned_to = client_ledger.expected_event(policy, learner.algorithm, app.population, experiment.rounds)
+            ledger = ClientLedger(folder, policy, tuned_to)
             journal = Journal(folder / "runs" / app.digest)
             return cls(own_folder, app, learner, journal, ledger, read_key(folder / "identity.key"), say, lock)
         except BaseException:
             lock.close()
             raise
 
+    @property
+    def policy(self) -> Policy:
+        """What the owner allows."""
+        return self.client_folder.policy
+
     def check_ready(self) -> None:
         """Refuse what the first round would refuse, so that the owner learns it now and not the server later."""
         if self.learner.algorithm.aggregation.is_secure:
-            self.client_folder.policy.allow_secure_sums()
+            self.policy.allow_secure_sums()
         self.ledger.check(self.day(), self._round_releases(0))
 
     def close(self) -> None:
@@ -117,7 +118,7 @@ class ClientNode:
     def answer(self, request: bytes) -> bytes:
         """Answer a server's request. Never raises: a refusal is sent to the server and printed for the owner."""
         try:
-            about, body = signed_messages.read_request(request, bytes.fromhex(self.client_folder.policy.server_key))
+            about, body = signed_messages.read_request(request, bytes.fromhex(self.policy.server_key))
             return signed_messages.encode_answer(self._answer(about, body))
         except (ClientFault, LedgerDamaged, LedgerUnavailable) as fault:  # its message may be about data or local files
             return self._fault_reply(fault)
@@ -159,7 +160,7 @@ class ClientNode:
                 f"{self.app.digest[:12]}….",
                 fix="Get the server's app folder, read what changed, and allow it in policy.toml.",
             )
-        self.client_folder.policy.allow_algorithm(about.experiment)
+        self.policy.allow_algorithm(about.experiment)
         if about.kind != "hello" and about.client != self.learner.client:
             raise RequestRefused(f"The request is for client {about.client}, and this is client {self.learner.client}.")
         if about.round >= self.app.experiment.rounds:
@@ -172,8 +173,8 @@ class ClientNode:
 
     def _train(self, about: RequestHeader, body: bytes) -> bytes:
         """Answer with an update in clear. A stored reply is replayed."""
-        self.client_folder.policy.allow_sum(self.learner.algorithm, secure=False)
-        self.client_folder.policy.allow_cohort(len(about.cohort))
+        self.policy.allow_clear_update(self.learner.algorithm)
+        self.policy.allow_cohort(len(about.cohort))
         broadcast = self.learner.decode_broadcast(about.round, body)
         entry = self.journal.find_attempt(about.run, about.round, broadcast.digest.hex())
         stored = self.journal.stored_reply(about.run, about.round, entry)
@@ -209,10 +210,8 @@ class ClientNode:
             raise RequestRefused("The secure sum has other numbers than this algorithm.")
         if terms.purpose != signed_messages.session_purpose(about.experiment, about.run):
             raise RequestRefused("The secure sum is for another experiment or another run.")
-        identities = [self.app.members[each].identity for each in about.cohort]
-        self.client_folder.policy.allow_terms(
-            terms, identities, plan_session(self.learner.algorithm, len(about.cohort))
-        )
+        identities = [self.app.members[client].identity for client in about.cohort]
+        self.policy.allow_terms(terms, identities, plan_session(self.learner.algorithm, len(about.cohort)))
 
     def _send_masked(self, about: RequestHeader, body: bytes) -> bytes:
         """Answer with the masked update. The attempt is counted when it can be answered, before its noise is drawn."""
@@ -292,7 +291,7 @@ class ClientNode:
 
     def _round_releases(self, round: int) -> tuple[Release, ...]:
         """Return what a round costs: by the owner's prices if the experiment brings parts of its own."""
-        learner, priced = self.learner, self.client_folder.policy.owner_releases(self.learner.algorithm)
+        learner, priced = self.learner, self.policy.owner_releases(self.learner.algorithm)
         return priced or client_ledger.round_releases(learner.algorithm, learner.population, learner.client, round)
 
     def _report_answer(self, about: RequestHeader) -> None:

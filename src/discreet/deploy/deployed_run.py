@@ -11,11 +11,9 @@ from discreet.data.tables.table_task import TableTask
 from discreet.deploy.app_folder import AppFolder, public_run_key
 from discreet.deploy.certificates import read_key
 from discreet.deploy.site import Site
-from discreet.engines.engine_table import Flower
 from discreet.engines.flower.carrier import Carrier
 from discreet.engines.flower.client_calls import ClientCalls
 from discreet.engines.flower.flower_engine import FlowerEngine
-from discreet.engines.flower.reply_deadline import ReplyDeadline
 from discreet.errors import InvalidInput
 from discreet.experiment.job import DeploymentFacts, Job
 from discreet.experiment.loop import job_builder, training_loop
@@ -26,13 +24,6 @@ from discreet.experiment.run_directory.resume_check import check_version
 from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.randomness.streams import RunKey
-
-
-def reply_deadline(app: AppFolder) -> ReplyDeadline:
-    """Return how long the experiment waits for replies."""
-    engine = app.experiment.engine
-    assert isinstance(engine, Flower)  # `discreet deploy init` writes no other engine
-    return ReplyDeadline(timeout=engine.timeout, patience=engine.patience)
 
 
 @dataclass(frozen=True)
@@ -113,8 +104,7 @@ class DeployedRun:
         job = job_builder.build_job(app.source(data_dir), key, declared=app.population, public=public)
         if isinstance(app.experiment.task, TableTask):  # nobody trains on the server's stand-in, so it is the test set
             job = replace(job, test_data=(job.data.inputs, job.data.targets))
-        engine = app.experiment.engine
-        assert isinstance(engine, Flower)
+        engine = app.engine
         calls = ClientCalls(
             carrier=carrier,
             members=app.members,

@@ -10,7 +10,7 @@ from pydantic import AfterValidator
 from discreet.deploy.certificates import is_node_key
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
-from discreet.part import Count, Flag, part
+from discreet.part import Count, Flag, part, to_plain
 
 DEPLOYMENT_FILE = "deployment.toml"
 CARDS_FOLDER = "clients"
@@ -111,6 +111,11 @@ def read_record(kind: Any, path: Path) -> Any:
         return toml_document.build_record(kind, toml_document.parse_toml(toml_document.read_toml_text(path), str(path)))
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error.problem}", fix=error.fix) from None
+
+
+def write_record(record: Any, path: Path) -> None:
+    """Write a record as a TOML file, which `read_record` reads."""
+    path.write_text(toml_document.format_toml(to_plain(record)), encoding="utf-8")
 
 
 def _read_card(path: Path, name: str) -> Card:

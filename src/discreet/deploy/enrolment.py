@@ -9,15 +9,13 @@ from discreet.deploy import certificates
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.client_ledger import find_ledgers
 from discreet.deploy.client_node import today
-from discreet.deploy.deployment import Card
+from discreet.deploy.deployment import Card, write_record
 from discreet.deploy.learner import load_client_data
 from discreet.deploy.policy import POLICY_FILE, ClientFolder, Period
 from discreet.deploy.policy_template import write_policy
 from discreet.errors import InvalidInput
-from discreet.experiment.configuration import toml_document
 from discreet.experiment.promise.data_ranges import check_accepted
 from discreet.experiment.run_directory.run_record import check_path_is_free, explain_os_errors
-from discreet.part import to_plain
 
 
 def enroll(
@@ -63,7 +61,7 @@ def enroll(
         )
         certificates.write_key(folder / "noise.key")
         (folder / POLICY_FILE).write_text(text, encoding="utf-8")
-        (folder / f"{client}.toml").write_text(toml_document.format_toml(to_plain(card)), encoding="utf-8")
+        write_record(card, folder / f"{client}.toml")
     return card
 
 

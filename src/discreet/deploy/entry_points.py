@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.client_node import ClientNode
-from discreet.deploy.deployed_run import DeployedRun, reply_deadline
+from discreet.deploy.deployed_run import DeployedRun
 from discreet.deploy.site import Site
 from discreet.durable_files import OWNER, write_durably
 from discreet.engines.flower.carrier import Carrier, Responder
@@ -38,7 +38,8 @@ def main(carrier: Callable[[ReplyDeadline], Carrier], config: Mapping[str, Any],
 def _run_and_report(run: DeployedRun, carrier: Callable[[ReplyDeadline], Carrier], say: Callable[[str], None]) -> None:
     end = run.site.end_file(run.name)
     try:
-        outcome = run.train(carrier(reply_deadline(AppFolder.open(run.site.app))), say)
+        engine = AppFolder.open(run.site.app).engine
+        outcome = run.train(carrier(ReplyDeadline(timeout=engine.timeout, patience=engine.patience)), say)
     except DiscreetError as error:
         _write_end(end, {"error": str(error), "exit_code": error.exit_code})
         raise

@@ -8,14 +8,12 @@ from tempfile import TemporaryDirectory
 from discreet.data.tables.table_task import TableTask
 from discreet.deploy import certificates
 from discreet.deploy.app_folder import AppFolder
-from discreet.deploy.deployment import CARDS_FOLDER, DEPLOYMENT_FILE
+from discreet.deploy.deployment import CARDS_FOLDER, DEPLOYMENT_FILE, write_record
 from discreet.deploy.enrolment import enroll
 from discreet.deploy.peer_cards import PeerCards
 from discreet.deploy.policy import POLICY_FILE
 from discreet.deploy.site import Site
 from discreet.errors import InvalidInput
-from discreet.experiment.configuration import toml_document
-from discreet.part import to_plain
 
 CLIENTS_FOLDER = "clients"  # contains a folder for each client
 # Permissions that a person who plays all clients on their own data need not be asked for.
@@ -53,7 +51,7 @@ def _write_rehearsal(app: AppFolder, rehearsal: Site) -> None:
     )
     rehearsal.server.mkdir(mode=0o700)
     deployment = replace(app.deployment, server_key=certificates.write_signing_key(rehearsal.server / "server.key"))
-    (rehearsal.app / DEPLOYMENT_FILE).write_text(toml_document.format_toml(to_plain(deployment)), encoding="utf-8")
+    write_record(deployment, rehearsal.app / DEPLOYMENT_FILE)
     rehearsal_app, folders = AppFolder.open(rehearsal.app), []
     for each in deployment.clients:
         folder = rehearsal.folder / CLIENTS_FOLDER / each.name

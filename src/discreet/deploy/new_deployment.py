@@ -15,7 +15,7 @@ from discreet.data.tables.table_task import TableTask
 from discreet.data.tasks.task import Task
 from discreet.deploy import certificates
 from discreet.deploy.app_folder import CERTIFICATE_FILE, RESOLVED_FILE, public_run_key, user_files
-from discreet.deploy.deployment import CARDS_FOLDER, DEPLOYMENT_FILE, DeclaredClient, Deployment
+from discreet.deploy.deployment import CARDS_FOLDER, DEPLOYMENT_FILE, DeclaredClient, Deployment, write_record
 from discreet.deploy.flower_bundle import BUNDLE_FILES, write_bundle
 from discreet.deploy.site import Site
 from discreet.engines.engine import MIN_SECURE_CLIENTS
@@ -104,7 +104,7 @@ def _write_folders(
         max_multiplicity=ready.population.max_multiplicity,
         data_ranges=ready.task.ranges_from_data,
     )
-    (app / DEPLOYMENT_FILE).write_text(toml_document.format_toml(to_plain(deployment)), encoding="utf-8")
+    write_record(deployment, app / DEPLOYMENT_FILE)
     resolved = toml_document.parse_toml(ready.resolved_text, RESOLVED_FILE) | {"task": _share_task(source, app)}
     _share_code(source, app)
     (app / RESOLVED_FILE).write_text(toml_document.format_toml(resolved), encoding="utf-8")

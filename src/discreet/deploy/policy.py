@@ -149,10 +149,8 @@ class Policy:
             for budget in self.budgets
         )
 
-    def allow_sum(self, algorithm: "Algorithm", *, secure: bool) -> None:
+    def allow_clear_update(self, algorithm: "Algorithm") -> None:
         """Refuse an update in clear that the policy forbids, or whose noise is enough only for a sum."""
-        if secure:
-            return
         if algorithm.aggregation.is_secure:
             raise PolicyRefusal(
                 "The server asks for an update in clear, and the algorithm's noise is enough only for sums."

@@ -25,23 +25,6 @@ class EmbeddedEngine:
     simulation: Simulation
     block_size: int = LARGEST_BLOCK
 
-    @classmethod
-    def with_fitting_blocks(
-        cls, simulation: Simulation, broadcast: Broadcast, memory: int | None = None
-    ) -> "EmbeddedEngine":
-        """Return an engine whose blocks take at most `memory` bytes; by default half of the free memory.
-
-        A CPU gets at most HOST_MEMORY, since its caches gain nothing from more.
-        """
-        device = simulation.device
-        budget = _free_bytes(device) // 2 if memory is None else memory
-        one = (
-            measure_client_bytes(simulation, broadcast)
-            if device.type == "cuda"
-            else estimate_client_bytes(simulation, broadcast)
-        )
-        return cls(simulation, max(1, min(LARGEST_BLOCK, int(budget / max(one, 1)))))
-
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
         return CohortSum.from_blocks(
             self.client_steps(broadcast, cohort), broadcast, self.simulation.algorithm.mechanism
@@ -79,6 +62,16 @@ class EmbeddedVariant:
     @property
     def block_size(self) -> int:
         return self.embedded.block_size
+
+
+def fitting_block_size(simulation: Simulation, broadcast: Broadcast, memory: int | None = None) -> int:
+    """Return the size of blocks that take at most `memory` bytes; by default half of the free memory.
+
+    A CPU gets at most HOST_MEMORY, since its caches gain nothing from more.
+    """
+    budget = _free_bytes(simulation.device) // 2 if memory is None else memory
+    client_bytes = measure_client_bytes if simulation.device.type == "cuda" else estimate_client_bytes
+    return max(1, min(LARGEST_BLOCK, int(budget / max(client_bytes(simulation, broadcast), 1))))
 
 
 def estimate_client_bytes(simulation: Simulation, broadcast: Broadcast) -> float:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
-from discreet.engines.embedded import EmbeddedEngine
+from discreet.engines.embedded import EmbeddedEngine, fitting_block_size
 from discreet.engines.engine import MIN_SECURE_CLIENTS, Engine, Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.engines.secure_terms import plan_degree
@@ -44,7 +44,7 @@ class EngineSetup:
             return self.block_size
         algorithm = self.simulation.algorithm
         start = algorithm.broadcast(algorithm.init(self.params), 0, self.simulation.public_update)
-        return EmbeddedEngine.with_fitting_blocks(self.simulation, start, memory).block_size
+        return fitting_block_size(self.simulation, start, memory)
 
 
 class EngineRecord(Protocol):

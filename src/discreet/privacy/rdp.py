@@ -6,21 +6,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from discreet.privacy import discrete_gaussian, skellam
+from discreet.privacy import discrete_gaussian, events, skellam
 from discreet.privacy.dominating_pairs import dominating_pair, require_replace
-from discreet.privacy.events import (
-    DiscreteGaussianNoise,
-    DistributedDiscreteGaussianNoise,
-    Event,
-    GaussianNoise,
-    LaplaceNoise,
-    Noise,
-    PoissonSampled,
-    SampledWithoutReplacement,
-    SkellamNoise,
-    Step,
-    steps,
-)
+from discreet.privacy.events import Event, Noise, Step, steps
 from discreet.privacy.moments import Moments, exp_minus_line, moment_atoms
 from discreet.privacy.noise_pairs import Array, laplace_shift, log_expm1
 from discreet.privacy.release import Relation
@@ -110,27 +98,27 @@ def _delta(orders: Array, values: Array, epsilon: float) -> float:
 
 def _step_curve(step: Step, orders: Array, relation: Relation) -> Array:
     match step:
-        case SampledWithoutReplacement(sampling_rate=rate, event=noise):
+        case events.SampledWithoutReplacement(sampling_rate=rate, event=noise):
             require_replace(relation)
             return _fixed_size_curve(rate, noise, orders)
-        case PoissonSampled(event=GaussianNoise() | LaplaceNoise() as noise) if (
+        case events.PoissonSampled(event=events.GaussianNoise() | events.LaplaceNoise() as noise) if (
             noise.noise_multiplier < LEAST_INTEGRATED
         ):
             # Sampling hides next to nothing.
             return _unsampled_curve(noise, orders, 2.0 if relation == "replace" else 1.0)
-        case PoissonSampled(event=GaussianNoise() as noise, sampling_rate=rate) if relation != "replace":
+        case events.PoissonSampled(event=events.GaussianNoise() as noise, sampling_rate=rate) if relation != "replace":
             by_sum = (orders == np.round(orders)) & (orders <= LARGEST_SUM)
             values = np.empty_like(orders)
             values[by_sum] = _poisson_curve(rate, orders[by_sum], lambda at: _unsampled_curve(noise, at))
             # Removing is the worse direction (Mironov, Talwar, Zhang 2019, Thm 5).
             values[~by_sum] = _integrate(step, relation, orders[~by_sum], forward_only=True)
             return values
-        case PoissonSampled(event=GaussianNoise() | LaplaceNoise()):
+        case events.PoissonSampled(event=events.GaussianNoise() | events.LaplaceNoise()):
             return _integrate(step, relation, orders)
-        case PoissonSampled(sampling_rate=rate, event=noise) if relation == "replace":
+        case events.PoissonSampled(sampling_rate=rate, event=noise) if relation == "replace":
             # The proof for fixed sizes only uses that the outputs it mixes are close in pairs, as they are here.
             return _fixed_size_curve(rate, noise, orders)
-        case PoissonSampled(sampling_rate=rate, event=noise):
+        case events.PoissonSampled(sampling_rate=rate, event=noise):
             return _interpolate(
                 lambda at: _poisson_curve(rate, at, lambda inner: _unsampled_curve(noise, inner)), orders
             )
@@ -149,16 +137,16 @@ def _fixed_size_curve(rate: float, noise: Noise, orders: Array) -> Array:
 def _unsampled_curve(noise: Noise, orders: Array, factor: float = 1.0) -> Array:
     """Return the curve without sampling, at `factor` times the sensitivity."""
     match noise:
-        case GaussianNoise():
+        case events.GaussianNoise():
             return orders * (factor / noise.noise_multiplier) ** 2 / 2
-        case DiscreteGaussianNoise():  # Canonne, Kamath, Steinke 2020, Prop. 5, coordinate by coordinate
+        case events.DiscreteGaussianNoise():  # Canonne, Kamath, Steinke 2020, Prop. 5, coordinate by coordinate
             return orders * (factor * noise.l2_sensitivity) ** 2 / (2 * noise.variance)
-        case DistributedDiscreteGaussianNoise():
+        case events.DistributedDiscreteGaussianNoise():
             l2 = factor * noise.l2_sensitivity
             return discrete_gaussian.rdp_bound(orders, noise.variance, noise.shares, l2, noise.dimension)
-        case LaplaceNoise():
+        case events.LaplaceNoise():
             return _laplace_curve(laplace_shift(noise, factor), orders)
-        case SkellamNoise():
+        case events.SkellamNoise():
             l1, l2 = factor * noise.l1_sensitivity, factor * noise.l2_sensitivity
             return _interpolate(lambda at: skellam.rdp_bound(at, noise.variance, l1, l2), orders)
 

@@ -14,20 +14,8 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import Unsupported
-from discreet.privacy.events import (
-    DiscreteGaussianNoise,
-    DistributedDiscreteGaussianNoise,
-    Event,
-    GaussianNoise,
-    LaplaceNoise,
-    PoissonSampled,
-    SampledWithoutReplacement,
-    SkellamNoise,
-    Step,
-    replace_noise,
-    step_noise,
-    steps,
-)
+from discreet.privacy import events
+from discreet.privacy.events import Event, Step, replace_noise, step_noise, steps
 from discreet.privacy.release import Relation, scale_sensitivity
 
 FINEST, COARSEST = 1e-6, 1e-4  # of the grid's interval: finer drowns in its rounding, coarser shows in the third digit
@@ -61,7 +49,7 @@ def epsilon(event: Event, delta: float, relation: Relation = "add_or_remove") ->
     reason = unsupported_reason(event, relation)
     if reason is not None:
         return SecondOpinion(engine, None, reason)
-    if any(isinstance(step_noise(step), DiscreteGaussianNoise) or _is_fixed_size(step) for step in steps(event)):
+    if any(isinstance(step_noise(step), events.DiscreteGaussianNoise) or _is_fixed_size(step) for step in steps(event)):
         return _by_rdp(event, delta, relation, f"{engine} RDP")
     return _by_pld(event, delta, relation, f"{engine} PLD")
 
@@ -71,23 +59,27 @@ def unsupported_reason(event: Event, relation: Relation = "add_or_remove") -> st
     all_steps = list(steps(event))
     for step in all_steps:
         noise = step_noise(step)
-        if isinstance(noise, SkellamNoise):
+        if isinstance(noise, events.SkellamNoise):
             return "dp-accounting has no Skellam noise"
-        if isinstance(noise, DistributedDiscreteGaussianNoise):
+        if isinstance(noise, events.DistributedDiscreteGaussianNoise):
             return "dp-accounting has no sums of discrete Gaussians"
-        if isinstance(noise, DiscreteGaussianNoise) and noise is not step:
+        if isinstance(noise, events.DiscreteGaussianNoise) and noise is not step:
             return "dp-accounting has no sampled discrete Gaussian"
-        if _is_fixed_size(step) and not isinstance(noise, GaussianNoise):
+        if _is_fixed_size(step) and not isinstance(noise, events.GaussianNoise):
             return "dp-accounting samples without replacement for Gaussian noise only"
         if _is_fixed_size(step) and relation != "replace":
             return "dp-accounting samples without replacement for the relation replace only"
-    poisson = [step for step in all_steps if isinstance(step, PoissonSampled)]
-    only_rdp = [step for step in all_steps if _is_fixed_size(step) or isinstance(step, DiscreteGaussianNoise)]
+    poisson = [step for step in all_steps if isinstance(step, events.PoissonSampled)]
+    only_rdp = [step for step in all_steps if _is_fixed_size(step) or isinstance(step, events.DiscreteGaussianNoise)]
     if poisson and any(map(_is_fixed_size, only_rdp)):
         return "dp-accounting can't mix Poisson sampling and sampling without replacement"
-    if only_rdp and any(isinstance(step.event, LaplaceNoise) for step in poisson):
+    if only_rdp and any(isinstance(step.event, events.LaplaceNoise) for step in poisson):
         return "dp-accounting's RDP has no sampled Laplace noise"
-    if poisson and relation == "replace" and not all(isinstance(step_noise(step), GaussianNoise) for step in all_steps):
+    if (
+        poisson
+        and relation == "replace"
+        and not all(isinstance(step_noise(step), events.GaussianNoise) for step in all_steps)
+    ):
         # Doubling the sensitivity is no way out: replacing under sampling is not dominated by the add-or-remove pair.
         return "dp-accounting replaces under Poisson sampling for Gaussian noise only"
     return None
@@ -104,19 +96,19 @@ def _to_their_step(step: Step) -> Any:
     import dp_accounting as theirs
 
     match step:
-        case GaussianNoise():
+        case events.GaussianNoise():
             return theirs.GaussianDpEvent(step.noise_multiplier)
-        case LaplaceNoise():
+        case events.LaplaceNoise():
             return theirs.LaplaceDpEvent(step.noise_multiplier)
-        case DiscreteGaussianNoise():
+        case events.DiscreteGaussianNoise():
             return theirs.ZCDpEvent(step.l2_sensitivity**2 / (2 * step.variance))
-        case PoissonSampled():
+        case events.PoissonSampled():
             return theirs.PoissonSampledDpEvent(step.sampling_rate, _to_their_step(step.event))
-        case SampledWithoutReplacement():
+        case events.SampledWithoutReplacement():
             return theirs.SampledWithoutReplacementDpEvent(step.population, step.cohort, _to_their_step(step.event))
-        case SkellamNoise():
+        case events.SkellamNoise():
             raise Unsupported("dp-accounting has no Skellam noise.", fix="Use our RDP, or the numerical certificate.")
-        case DistributedDiscreteGaussianNoise():
+        case events.DistributedDiscreteGaussianNoise():
             raise Unsupported("dp-accounting has no sums of discrete Gaussians.", fix="Use our RDP.")
 
 
@@ -124,7 +116,7 @@ def _by_pld(event: Event, delta: float, relation: Relation, engine: str) -> Seco
     counts = steps(event)
     if not counts:
         return SecondOpinion(engine, 0.0, same_method=True)
-    native = relation == "replace" and any(isinstance(step, PoissonSampled) for step in counts)
+    native = relation == "replace" and any(isinstance(step, events.PoissonSampled) for step in counts)
     if relation == "replace" and not native:
         counts = {_double_sensitivity(step): count for step, count in counts.items()}
     grid = _grid(counts, replace=native)
@@ -217,10 +209,10 @@ def _grid(counts: dict[Step, int], *, replace: bool) -> _Grid:
 def _losses(step: Step, count: int, *, replace: bool) -> tuple[float, float, float, int]:
     """Return the span of one step's privacy loss, its deviation, its mean size, and how often its grid is composed."""
     noise = step_noise(step)
-    if isinstance(noise, LaplaceNoise):
+    if isinstance(noise, events.LaplaceNoise):
         return 2 / noise.noise_multiplier, 1 / noise.noise_multiplier, 1 / noise.noise_multiplier, count
-    assert isinstance(noise, GaussianNoise)
-    if not isinstance(step, PoissonSampled):  # its repetitions are one Gaussian, there as here
+    assert isinstance(noise, events.GaussianNoise)
+    if not isinstance(step, events.PoissonSampled):  # its repetitions are one Gaussian, there as here
         mu = (2 if replace else 1) * math.sqrt(count) / noise.noise_multiplier
         return mu * mu / 2 + 20 * mu, mu, mu, 1  # its grid starts at 0
     z, q = noise.noise_multiplier, step.sampling_rate
@@ -247,4 +239,4 @@ def _double_sensitivity(step: Step) -> Step:
 
 
 def _is_fixed_size(step: Step) -> bool:
-    return isinstance(step, SampledWithoutReplacement)
+    return isinstance(step, events.SampledWithoutReplacement)

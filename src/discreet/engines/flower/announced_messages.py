@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 from flwr.common.serde import message_from_proto
+from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
 from flwr.proto.node_pb2 import Node
 from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
 from flwr.supercore.inflatable.inflatable_protobuf_utils import make_pull_object_fn_protobuf
@@ -56,6 +57,10 @@ class AnnouncedMessage:
         except (ObjectUnavailableError, httpx.TransportError):
             return False
         return True
+
+    def confirm(self, call: Callable[[Any], Any], node: Node) -> None:
+        """Confirm with flwr's call that the message has arrived."""
+        call(ConfirmMessageReceivedRequest(node=node, run_id=self.run, message_object_id=self.name))
 
     def message(self) -> Any:
         """Assemble the message after all objects have arrived. Its content and metadata are what the sender claims."""

@@ -16,7 +16,6 @@ from flwr.app import Message
 from flwr.app.message import remove_content_from_message
 from flwr.common.serde import message_to_proto
 from flwr.proto import fleet_pb2 as fleet
-from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
 from flwr.proto.node_pb2 import Node
 from flwr.supercore.inflatable.inflatable_object import (
     get_all_nested_objects,
@@ -89,8 +88,7 @@ class Mailbox:
             self.say(f"Ignored a message that could not be read ({type(fault).__name__}).")
 
     def _answer(self, announced: AnnouncedMessage) -> None:
-        received = ConfirmMessageReceivedRequest(node=self.node, run_id=announced.run, message_object_id=announced.name)
-        self.client.ConfirmMessageReceived(received)
+        announced.confirm(self.client.ConfirmMessageReceived, self.node)
         message = announced.message()
         request = unpack(message)
         if request is None:

@@ -7,7 +7,6 @@ awaited no longer than a reply that was never announced: the SuperLink gives up 
 
 from dataclasses import dataclass, field
 
-from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
 from flwr.proto.runtime_pb2 import PullAppMessagesRequest
 from flwr.serverapp import Grid
 from flwr.supercore.inflatable.inflatable_utils import ObjectPullError
@@ -63,8 +62,7 @@ class Replies:
         except ObjectPullError:
             self._settle(reply.reply_to, None)
             return True
-        received = ConfirmMessageReceivedRequest(node=grid.node, run_id=reply.run, message_object_id=reply.name)
-        grid._runtime_client.ConfirmMessageReceived(received)
+        reply.confirm(grid._runtime_client.ConfirmMessageReceived, grid.node)
         self._settle(reply.reply_to, _read_content(reply))
         return True
 

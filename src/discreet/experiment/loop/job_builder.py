@@ -16,7 +16,7 @@ from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
 from discreet.experiment.configuration.experiment_file import Experiment, Source
-from discreet.experiment.configuration.run_settings import RunSettings, Settings
+from discreet.experiment.configuration.run_settings import RunSettings
 from discreet.experiment.job import Job
 from discreet.experiment.promise import calibrate, person_bound
 from discreet.experiment.promise.promise import Privacy
@@ -52,8 +52,16 @@ def build_job(
     module = build_model(experiment, task, folder, public.generator(Purpose.MODEL))
     names = {"loss": experiment.loss, "metric": experiment.metric}
     functions = {what: _load_function(name, folder) for what, name in names.items()}
-    job = _assemble(
-        task, module, functions, key, experiment.algorithm, experiment.privacy, experiment, experiment.resolve, declared
+    job = build_job_from_objects(
+        task,
+        module,
+        functions,
+        key=key,
+        algorithm=experiment.algorithm,
+        privacy=experiment.privacy,
+        settings=experiment,
+        declared=declared,
+        resolve=experiment.resolve,
     )
     note = job.isolation_note if isinstance(experiment.model, UserModel) else None
     return replace(job, source_text=source.text, folder=folder, isolation_note=note)
@@ -67,37 +75,22 @@ def build_job_from_objects(
     key: RunKey,
     algorithm: Algorithm,
     privacy: Privacy | None,
-    settings: Settings,
-) -> Job:
-    """Build a job from the objects of a Python program. Its resolved experiment can only describe data and module."""
-
-    def resolve(calibrated: Algorithm) -> dict[str, Any]:
-        return {
-            **to_plain(settings),
-            "task": {"kind": "python", "name": task.name, "examples": list(task.train.sizes)},
-            "model": {"kind": "python", "name": type(module).__qualname__},
-            **{what: _function_name(function) for what, function in functions.items() if function is not None},
-            "privacy": None if privacy is None else to_plain(privacy),
-            "algorithm": to_plain(calibrated),
-        }
-
-    return _assemble(task, module, functions, key, algorithm, privacy, settings, resolve)
-
-
-def _assemble(
-    task: Task,
-    module: nn.Module,
-    functions: dict[str, Callable[..., Any] | None],
-    key: RunKey,
-    algorithm: Algorithm,
-    privacy: Privacy | None,
     settings: RunSettings,
-    resolve: Callable[[Algorithm], dict[str, Any]],
     declared: Population | None = None,
+    resolve: Callable[[Algorithm], dict[str, Any]] | None = None,
 ) -> Job:
     """Calibrate the noise, check that the parts fit together, and move everything to the device.
 
-    The isolation of the module is always verified; a note about it is for a user's own module.
+    Args:
+        task: The data.
+        module: The network, whose isolation of examples is verified.
+        functions: The user's own "loss" and "metric". None for those of the task.
+        key: The run's key.
+        algorithm: The algorithm as the user wrote it.
+        privacy: The promise. None for a run without privacy.
+        settings: The settings of the run.
+        declared: The public client sizes of clients who keep their data themselves.
+        resolve: Returns the experiment with this algorithm in full. None can only describe task, module and functions.
     """
     population = declared or task.train.population
     algorithm = calibrate.calibrate_noise(algorithm, privacy, settings.rounds, population, _count_parameters(module))
@@ -114,6 +107,17 @@ def _assemble(
     params = {name: value.to(device, dtype) for name, value in model.params.items()}
     algorithm.trainer.check_model(model.loss, params, data.inputs[:1][None])
     note = model.verify_isolation(task, params)
+    if resolve is None:
+        resolved = {
+            **to_plain(settings),
+            "task": {"kind": "python", "name": task.name, "examples": list(task.train.sizes)},
+            "model": {"kind": "python", "name": type(module).__qualname__},
+            **{what: _function_name(function) for what, function in functions.items() if function is not None},
+            "privacy": None if privacy is None else to_plain(privacy),
+            "algorithm": to_plain(algorithm),
+        }
+    else:
+        resolved = resolve(algorithm)
     return Job(
         settings=settings,
         key=key,
@@ -125,7 +129,7 @@ def _assemble(
         params=params,
         algorithm=algorithm,
         privacy=privacy,
-        resolved_text=toml_document.format_toml(resolve(algorithm)),
+        resolved_text=toml_document.format_toml(resolved),
         declared=declared,
         isolation_note=note,
     )

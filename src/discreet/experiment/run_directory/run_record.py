@@ -225,10 +225,8 @@ class RunRecord:
         """Cut rounds.jsonl back to the checkpoint: later rounds are repeated, and its own line is never missing."""
         kept = [line for line in self.read_rounds() if checkpoint and line["round"] < checkpoint.completed]
         wanted = [*kept, checkpoint.line] if checkpoint else []
-        try:
+        with self._explain_unwritable():
             write_durably(self.path / "rounds.jsonl", b"".join(json.dumps(line).encode() + b"\n" for line in wanted))
-        except OSError as error:
-            raise self._unwritable_error(error) from None
 
     def write_outcome(self, model: Mapping[str, Tensor], guarantee: Mapping[str, Any], card: str) -> None:
         write_durably(self.path / "model.safetensors", _tensor_bytes(model, None))
@@ -240,11 +238,9 @@ class RunRecord:
 
         A resumed run spends more than its old card says.
         """
-        try:
+        with self._explain_unwritable():
             for name in OUTCOME:
                 (self.path / name).unlink(missing_ok=True)
-        except OSError as error:
-            raise self._unwritable_error(error) from None
         sync_directory(self.path)
 
     def is_finished(self) -> bool:
@@ -272,11 +268,15 @@ class RunRecord:
             fix=f"Resume it: {self.resume_command}",
         )
 
-    def _unwritable_error(self, error: OSError) -> InvalidInput:
-        return InvalidInput(
-            f"{self.path} can't be written to ({error.strerror}), so the run in it can't be resumed.",
-            fix="Resume it as the user who owns the run, on a disk with free space.",
-        )
+    @contextmanager
+    def _explain_unwritable(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise InvalidInput(
+                f"{self.path} can't be written to ({error.strerror}), so the run in it can't be resumed.",
+                fix="Resume it as the user who owns the run, on a disk with free space.",
+            ) from None
 
 
 def check_path_is_free(path: Path) -> None:
