@@ -45,9 +45,9 @@ def user_files(experiment: Experiment) -> tuple[str, ...]:
     whole = to_plain(experiment)
     named = {"kind": experiment.loss} if experiment.loss is not None else {}
     run_by_clients = {name: part for name, part in whole["algorithm"].items() if name != "server"}
-    found = set[str]()
+    names = set[str]()
     for reference, weights in (
-        each for part in (named, whole["model"], whole["task"], run_by_clients) for each in _find_references(part)
+        pair for part in (named, whole["model"], whole["task"], run_by_clients) for pair in _find_references(part)
     ):
         file = reference.rpartition(":")[0]
         if not PYTHON_NAME.fullmatch(file):
@@ -61,8 +61,8 @@ def user_files(experiment: Experiment) -> tuple[str, ...]:
                 f"In a deployment, weights must be a file in the experiment's folder, and got {weights!r:.60}.",
                 fix="Put the file there, with a name of letters, digits, ., - and _.",
             )
-        found |= {file} if weights is None else {file, weights}
-    return tuple(sorted(found))
+        names |= {file} if weights is None else {file, weights}
+    return tuple(sorted(names))
 
 
 def _find_references(value: Any) -> Iterator[tuple[str, str | None]]:
@@ -74,8 +74,8 @@ def _find_references(value: Any) -> Iterator[tuple[str, str | None]]:
         else:
             value = list(value.values())
     if isinstance(value, list):
-        for each in value:
-            yield from _find_references(each)
+        for item in value:
+            yield from _find_references(item)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class AppFolder:
     @property
     def population(self) -> Population:
         """The clients' declared sizes."""
-        sizes = tuple(each.examples for each in self.deployment.clients)
+        sizes = tuple(client.examples for client in self.deployment.clients)
         return Population(examples=sizes, max_multiplicity=self.deployment.max_multiplicity)
 
     @property
@@ -125,7 +125,7 @@ class AppFolder:
         """
         whole = to_plain(self.experiment)
         agreed = {name: whole[name] for name in AGREED_FIELDS} | {
-            "clients": [each.name for each in self.deployment.clients],
+            "clients": [client.name for client in self.deployment.clients],
             "population": to_plain(self.population),
             "code": self._file_digests(),
         }
@@ -143,20 +143,20 @@ class AppFolder:
 
     def client_number(self, name: str) -> int:
         """Return the number of the client `name`."""
-        names = [each.name for each in self.deployment.clients]
+        names = [client.name for client in self.deployment.clients]
         if name not in names:
             raise InvalidInput(f"{name!r} is not a client of this deployment.", fix=f"Name one of {', '.join(names)}.")
         return names.index(name)
 
     def _file_digests(self) -> dict[str, str]:
         """Return the SHA-256 of each user's file that the experiment names."""
-        found = {}
+        digests = {}
         for name in self.user_files:
             try:
-                found[name] = hashlib.sha256((self.folder / name).read_bytes()).hexdigest()
+                digests[name] = hashlib.sha256((self.folder / name).read_bytes()).hexdigest()
             except OSError as error:
                 raise InvalidInput(
                     f"The experiment names {name}, and it can't be read in {self.folder} ({error.strerror}).",
                     fix="Ask the server's operator for the whole app folder.",
                 ) from None
-        return found
+        return digests

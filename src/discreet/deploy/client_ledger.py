@@ -31,7 +31,7 @@ MAX_ITERATIONS = 50
 def round_releases(algorithm: Algorithm, population: Population, client: int, round: int) -> tuple[Release, ...]:
     """Return what a round reveals about this client's data. The ledger is about one client, so releases name none."""
     releases = algorithm.releases(population, round, (client,))
-    return tuple(replace(each, clients=None) for each in releases)
+    return tuple(replace(release, clients=None) for release in releases)
 
 
 def find_ledgers(folder: Path, day: date) -> dict[Period, Path]:
@@ -110,7 +110,7 @@ class ClientLedger:
         if self._modes[path] != "filter":  # an accountant would have to compute a plan's price, which takes a while
             return f"{path.name} has counted it"
         budgets = self._last_ledger.summary()["budgets"]
-        spent = [f"ε {round_up(each['spent'])} of {each['epsilon']:g}" for each in budgets]
+        spent = [f"ε {round_up(budget['spent'])} of {budget['epsilon']:g}" for budget in budgets]
         return f"{path.name} has spent {', '.join(spent)}"
 
     def open_ledger(self, day: date) -> Ledger:

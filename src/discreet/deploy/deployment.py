@@ -80,7 +80,7 @@ class Deployment:
         Raises:
             InvalidInput: A card is missing or does not belong to its client.
         """
-        return [_read_card(app / CARDS_FOLDER / f"{each.name}.toml", each.name) for each in self.clients]
+        return [_read_card(app / CARDS_FOLDER / f"{client.name}.toml", client.name) for client in self.clients]
 
 
 @part

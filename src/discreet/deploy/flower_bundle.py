@@ -61,7 +61,7 @@ BUNDLE_FILES = {"server_app.py": SERVER_APP, "client_app.py": CLIENT_APP, "task.
 
 
 def write_bundle(app: Path, deployment: str) -> None:
-    name = "".join(each if each.isascii() and each.isalnum() else "-" for each in deployment.lower()).strip("-")
+    name = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in deployment.lower()).strip("-")
     (app / "pyproject.toml").write_text(PYPROJECT.format(name=name or "deployment"), encoding="utf-8")
     for file, text in BUNDLE_FILES.items():
         (app / file).write_text(text, encoding="utf-8")

@@ -110,8 +110,8 @@ def run_command(site: Site, name: str, nodes: str = '""') -> list[str]:
 def loopback_address(site: Site) -> str:
     """Return the SuperLink's address on loopback, from the connection that the last start wrote."""
     try:
-        found = tomllib.loads((site.server / "flower" / "config.toml").read_text(encoding="utf-8"))
-        return str(found["superlink"][CONNECTION]["address"])
+        config = tomllib.loads((site.server / "flower" / "config.toml").read_text(encoding="utf-8"))
+        return str(config["superlink"][CONNECTION]["address"])
     except (OSError, ValueError, KeyError):
         return "127.0.0.1:0"  # port 0: nobody answers
 

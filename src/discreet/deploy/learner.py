@@ -85,7 +85,7 @@ class Learner:
         model.verify_isolation(loaded, params)
         data, algorithm = loaded.train.move_to(CPU, dtype), experiment.algorithm
         last_rounds = run_spending.round_limits(algorithm, experiment.privacy, experiment.rounds, app.population)
-        warned = (f"Warning: {each}" for each in data_ranges.warnings(loaded.ranges_from_data))
+        warned = (f"Warning: {sentence}" for sentence in data_ranges.warnings(loaded.ranges_from_data))
         return cls(
             experiment=app.digest,
             algorithm=algorithm,

@@ -53,10 +53,10 @@ def _write_rehearsal(app: AppFolder, rehearsal: Site) -> None:
     deployment = replace(app.deployment, server_key=certificates.write_signing_key(rehearsal.server / "server.key"))
     write_record(deployment, rehearsal.app / DEPLOYMENT_FILE)
     rehearsal_app, folders = AppFolder.open(rehearsal.app), []
-    for each in deployment.clients:
-        folder = rehearsal.folder / CLIENTS_FOLDER / each.name
-        enroll(rehearsal_app, each.name, folder, None)
-        shutil.copy(folder / f"{each.name}.toml", rehearsal.app / CARDS_FOLDER)
+    for client in deployment.clients:
+        folder = rehearsal.folder / CLIENTS_FOLDER / client.name
+        enroll(rehearsal_app, client.name, folder, None)
+        shutil.copy(folder / f"{client.name}.toml", rehearsal.app / CARDS_FOLDER)
         policy = folder / POLICY_FILE
         text = policy.read_text(encoding="utf-8")
         for line in REHEARSAL_PERMISSIONS:

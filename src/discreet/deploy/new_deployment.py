@@ -68,7 +68,7 @@ def create_deployment(
     data_ranges.check_accepted(task.ranges_from_data, accepted=accept_data_ranges)
     declared = list(clients) or _declare_task_clients(experiment.task, task)
     population = Population(
-        examples=tuple(each.examples for each in declared), max_multiplicity=task.train.max_multiplicity
+        examples=tuple(client.examples for client in declared), max_multiplicity=task.train.max_multiplicity
     )
     ready = job_builder.build_job(source, key, task, population)
     if (
@@ -92,8 +92,8 @@ def _write_folders(
     hosts: Sequence[str],
 ) -> Deployment:
     app, server = Site(draft).app, Site(draft).server
-    for each in (app / CARDS_FOLDER, server):
-        each.mkdir(parents=True)
+    for path in (app / CARDS_FOLDER, server):
+        path.mkdir(parents=True)
     server.chmod(0o700)
     certificates.write_certificates(server, hosts)
     shutil.copy(server / CERTIFICATE_FILE, app / CERTIFICATE_FILE)
@@ -121,8 +121,8 @@ def _draft_folder(folder: Path) -> Iterator[Path]:
         draft = Path(mkdtemp(prefix=".draft-", dir=folder))
     try:
         yield draft
-        for each in draft.iterdir():
-            each.rename(folder / each.name)
+        for path in draft.iterdir():
+            path.rename(folder / path.name)
     except BaseException:
         shutil.rmtree(folder if new else draft)
         raise

@@ -28,13 +28,13 @@ def store_node_number(site: Site, name: str, output: str) -> None:
 def add_client_names(site: Site, nodes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Add to each node the name of its client, None if unknown."""
     names = {number: name for name, number in _node_numbers(site).items()}
-    return [{"client": names.get(str(each.get("node-id"))), **each} for each in nodes]
+    return [{"client": names.get(str(node.get("node-id"))), **node} for node in nodes]
 
 
 def client_status(site: Site, nodes: Sequence[Mapping[str, Any]]) -> ClientStatus:
     """Sort the deployment's clients by status, given nodes from `add_client_names`."""
-    known, online = _node_numbers(site), {each["client"] for each in nodes if each.get("status") == "online"}
-    clients = [each.name for each in site.deployment.clients]
+    known, online = _node_numbers(site), {node["client"] for node in nodes if node.get("status") == "online"}
+    clients = [client.name for client in site.deployment.clients]
     return ClientStatus(
         online=[name for name in clients if name in online],
         away=[name for name in clients if name in known and name not in online],

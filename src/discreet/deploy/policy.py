@@ -160,7 +160,7 @@ class Policy:
                 "The policy asks for a secure sum, and the server for an update in clear.",
                 fix="Use an algorithm with a secure sum; or its owner sets secure_sum = false in policy.toml.",
             )
-        if not self.trust_server_with_updates and all(each.view != "server" for each in self.budgets):
+        if not self.trust_server_with_updates and all(budget.view != "server" for budget in self.budgets):
             raise PolicyRefusal(
                 "The server would see this client's own update, and the budgets promise nothing against the server.",
                 fix="Use an algorithm whose noise the clients add; or, if the server may see what the updates tell of "
@@ -181,7 +181,7 @@ class Policy:
         self.allow_secure_sums()
         if tuple(terms.identities) != tuple(identities):
             raise PolicyRefusal("The server names other clients' keys than those on the cards that this node holds.")
-        if not {each.hex() for each in terms.identities} <= set((self.members or {}).values()):
+        if not {identity.hex() for identity in terms.identities} <= set((self.members or {}).values()):
             raise PolicyRefusal("The server names clients' keys that policy.toml does not have among its members.")
         if terms.minimum < plan.needed:
             raise PolicyRefusal(
@@ -207,8 +207,8 @@ class Policy:
         """Refuse cards that differ from `members`, if there are members."""
         if self.members is None:
             return
-        found = {card.name: card.identity for card in cards}
-        other = sorted({name for name, _ in found.items() ^ self.members.items()})
+        identities = {card.name: card.identity for card in cards}
+        other = sorted({name for name, _ in identities.items() ^ self.members.items()})
         if other:
             raise PolicyRefusal(
                 f"The cards in the app folder are not those that policy.toml pins as members: {', '.join(other)}.",

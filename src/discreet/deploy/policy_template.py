@@ -112,7 +112,7 @@ def write_policy(
     check_budgets(budgets, app.experiment.privacy, algorithm, app.population, where)
     if shared is not None:
         _check_counted(budgets, app, algorithm, where)
-    relations = dict.fromkeys(describe_relation(each.relation, each.unit) for each in budgets)
+    relations = dict.fromkeys(describe_relation(budget.relation, budget.unit) for budget in budgets)
     head = POLICY_TEXT.format(
         client=client,
         app=_relative_path(app.folder, folder),
@@ -127,14 +127,14 @@ def write_policy(
         code=CODE_WARNING.format(files=", ".join(app.user_files)) if app.user_files else "",
         ledgers=_relative_path(ledgers, folder),
         period=period,
-        relations="".join(f"# {each}\n" for each in relations),
+        relations="".join(f"# {relation}\n" for relation in relations),
         budgets=AGREED_BUDGET if shared is None else LEDGER_BUDGET.format(ledger=shared[1].name),
     )
     parts = client_parts(algorithm)
     if parts:
         entries = "".join(PARTS_ENTRY.format(sha256=own.sha256) for own in parts)
         head += PARTS_WARNING.format(titles=", ".join(own.kind for own in parts), entries=entries)
-    return head + toml_document.format_toml({"budgets": [to_plain(each) for each in budgets]})
+    return head + toml_document.format_toml({"budgets": [to_plain(budget) for budget in budgets]})
 
 
 def needs_server_trust(app: AppFolder) -> bool:
@@ -142,8 +142,10 @@ def needs_server_trust(app: AppFolder) -> bool:
     algorithm, privacy = app.experiment.algorithm, app.experiment.privacy
     if algorithm.aggregation.is_secure:
         return False
-    views = [privacy.against] if privacy else [each.view for each in algorithm.planned_releases(1, app.population)][:1]
-    return views != ["server"]
+    if privacy is not None:
+        return privacy.against != "server"
+    releases = algorithm.planned_releases(1, app.population)
+    return not releases or releases[0].view != "server"
 
 
 def uses_graph(app: AppFolder) -> bool:

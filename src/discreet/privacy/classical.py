@@ -43,7 +43,7 @@ class BasicComposition:
         return all(_has_single(step, relation) for step in steps)
 
     def epsilon(self, steps: Steps, delta: float, relation: Relation) -> float:
-        return math.fsum(count * each for each, count in _singles(steps, delta, relation))
+        return math.fsum(count * single for single, count in _singles(steps, delta, relation))
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class AdvancedComposition:
 
     def _with_slack(self, steps: Steps, delta: float, slack: float, relation: Relation) -> float:
         singles = _singles(steps, delta - slack, relation)
-        mean = math.fsum(count * each * math.tanh(each / 2) for each, count in singles)
-        return mean + math.sqrt(-2 * math.log(slack) * math.fsum(count * each * each for each, count in singles))
+        mean = math.fsum(count * single * math.tanh(single / 2) for single, count in singles)
+        return mean + math.sqrt(-2 * math.log(slack) * math.fsum(count * single * single for single, count in singles))
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def _log_moment(step: Step, order: int, relation: Relation) -> float:
         for k in range(2, n + 1)
     ]
     largest = max(excess)  # the sum is 1 + Σ excess: a tiny q loses nothing
-    log_excess = largest + math.log(math.fsum(math.exp(each - largest) for each in excess))
+    log_excess = largest + math.log(math.fsum(math.exp(term - largest) for term in excess))
     return math.log1p(math.exp(log_excess)) if log_excess < 30 else log_excess + math.exp(-log_excess)
 
 

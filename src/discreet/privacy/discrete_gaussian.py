@@ -17,7 +17,7 @@ TERMS = 10_000
 
 
 def tau(variance: float, shares: int) -> float:
-    """τ = 10·Σ e^(−2π²σ²·k/(k+1)) over k = 1 … n−1 (Kairouz, Liu & Steinke, 2021, Theorem 1); infinite for σ² < ½.
+    """Return τ = 10·Σ e^(−2π²σ²·k/(k+1)), k = 1 … n−1 (Kairouz, Liu & Steinke, 2021, Thm 1); infinite for σ² < ½.
 
     Guarantee: |log(P[sum = x]/P[N_Z(0, nσ²) = x])| ≤ τ/2 for every integer x.
 
@@ -35,7 +35,7 @@ def tau(variance: float, shares: int) -> float:
 
 
 def rdp_bound(orders: Floats | Sequence[float], variance: float, shares: int, l2: float, dimension: int) -> Floats:
-    """Rényi divergence bounds of the sum of `shares` vectors of discrete Gaussian noise, one for each order above 1.
+    """Return Rényi divergence bounds of the sum of `shares` discrete Gaussian vectors, one for each order above 1.
 
     Guarantee: an upper bound for every integer vector of this L2 norm. The least of three, with e = l2/√(nσ²) and c the
     number of coordinates that can move, at most d and, since they move by integers, at most l2²:

@@ -19,7 +19,10 @@ LEGENDRE = (
 
 
 def delta(mu: float, epsilon: float) -> float:
-    """The smallest δ for which the mechanism is (ε, δ)-private, at ε ≥ 0; relative error about 1e-12 down to 1e-300."""
+    """Return the smallest δ for which the mechanism is (ε, δ)-private, at ε ≥ 0.
+
+    Its relative error is about 1e-12, down to δ = 1e-300.
+    """
     if mu == 0:
         return 0.0
     near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
@@ -30,7 +33,7 @@ def delta(mu: float, epsilon: float) -> float:
 
 
 def epsilon(mu: float, delta_: float) -> float:
-    """The smallest ε for which the mechanism is (ε, δ)-private.
+    """Return the smallest ε for which the mechanism is (ε, δ)-private.
 
     Guarantee: δ(ε) at the value returned does not exceed `delta_`; it is above the true ε by rounding only.
     """
@@ -45,7 +48,7 @@ def epsilon(mu: float, delta_: float) -> float:
 
 
 def equivalent_mu(epsilon_: float, delta_: float) -> float:
-    """The μ of the one Gaussian that has this ε at this δ: a way to show a guarantee, never a bound on another curve.
+    """Return the μ of the Gaussian that has this ε at this δ, to show a guarantee; it bounds no other curve.
 
     Guarantee: that Gaussian is not more private than (ε, δ) says, rounding included.
     """
@@ -60,14 +63,14 @@ def equivalent_mu(epsilon_: float, delta_: float) -> float:
 
 
 def true_positive_rate(mu: float, false_positive_rate: float) -> float:
-    """The most true positives that any test for one unit's presence can have at this rate of false ones."""
+    """Return the largest true positive rate of any test for one unit's presence at this false positive rate."""
     if not 0 < false_positive_rate < 1 or mu == 0:
         return min(max(false_positive_rate, 0.0), 1.0)
     return math.exp(log_survival(upper_quantile(math.log(false_positive_rate)) - mu))
 
 
 def log_survival(x: float) -> float:
-    """log P[N(0, 1) > x], with a small relative error in both tails."""
+    """Return log P[N(0, 1) > x], with a small relative error in both tails."""
     if x > DEEP:
         return -x * x / 2 - LOG_SQRT_TAU + math.log(_mills(x))
     if x < -1:
@@ -76,7 +79,7 @@ def log_survival(x: float) -> float:
 
 
 def upper_quantile(log_probability: float) -> float:
-    """The x at which `log_survival` has this value, for any negative log-probability."""
+    """Return the x at which `log_survival` has this value, for any negative log-probability."""
     if log_probability > -math.log(2):
         return -upper_quantile(math.log(-math.expm1(log_probability)))
     x = math.sqrt(-2 * log_probability) - 0.6  # near enough: log-survival is concave, so Newton's steps converge
@@ -93,14 +96,14 @@ def _density(x: float) -> float:
 
 
 def _mills(x: float) -> float:
-    """Mills' ratio: the survival function over the density."""
+    """Return Mills' ratio: the survival function over the density."""
     if x <= DEEP:
         return math.erfc(x / math.sqrt(2)) / 2 / _density(x)
     return 1 / (x + _fraction(x))
 
 
 def _fraction(x: float) -> float:
-    """1/(x + 2/(x + 3/(x + …))): what Mills' ratio leaves of 1/x (Laplace)."""
+    """Return 1/(x + 2/(x + 3/(x + …))), by which Mills' ratio is 1/(x + this) (Laplace)."""
     rest = 0.0
     for n in range(TERMS, 0, -1):
         rest = n / (x + rest)
@@ -108,14 +111,14 @@ def _fraction(x: float) -> float:
 
 
 def _mills_drop(middle: float, half: float) -> float:
-    """mills(middle − half) − mills(middle + half), by the integral of its slope where the difference would cancel."""
+    """Return mills(middle − half) − mills(middle + half); if it would cancel, by the integral of the slope."""
     if half > 0.5:
         return _mills(middle - half) - _mills(middle + half)
     return half * sum(w * (_mills_slope(middle - half * x) + _mills_slope(middle + half * x)) for x, w in LEGENDRE)
 
 
 def _mills_slope(x: float) -> float:
-    """−d/dx of Mills' ratio, 1 − x·mills(x), without its cancellation in the tail."""
+    """Return −d/dx of Mills' ratio, 1 − x·mills(x), without its cancellation in the tail."""
     if x <= DEEP:
         return 1 - x * _mills(x)
     rest = _fraction(x)

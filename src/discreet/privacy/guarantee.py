@@ -229,8 +229,8 @@ def _card_lines(card: Guarantee) -> Iterator[str]:
     yield from _paragraph(card.sentence())
     yield from ("", f"  {'false alarms':<20}{'recognised, at most':<24}by blind guessing")
     for attack in card.attacks:
-        alarms, found = per_thousand(attack.false_positive_rate), per_thousand(attack.true_positive_rate)
-        yield f"  {alarms + ' in 1,000':<20}{found + ' in 1,000':<24}{alarms} in 1,000"
+        alarms, recognised = per_thousand(attack.false_positive_rate), per_thousand(attack.true_positive_rate)
+        yield f"  {alarms + ' in 1,000':<20}{recognised + ' in 1,000':<24}{alarms} in 1,000"
     yield ""
     for label, text in card_entries(card):
         yield from _entry(label, text)

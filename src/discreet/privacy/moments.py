@@ -17,13 +17,13 @@ LARGE = 30.0  # above it e^x is kept as a logarithm
 
 
 def moment_atoms(pair: Pair) -> Directions:
-    """The pair's atoms, fine enough for `Moments` at every tilt up to the base's largest."""
+    """Return the pair's atoms, fine enough for `Moments` at every tilt up to the base's largest."""
     edges = [graded_edges(largest, pair.base.max_tilt) for largest in set(pair.tops)]
     return pair.atoms(np.concatenate(edges))
 
 
 def graded_edges(largest: float, steepest_tilt: float) -> Array:
-    """Losses at which panels must end so that e^(tilt·loss) is integrated well at every tilt up to the steepest.
+    """Return the losses at which panels must end to integrate e^(tilt·loss) well at every tilt up to the steepest.
 
     At a distance t below the largest loss the weight has fallen by e^(−tilt·t), and panels are at most t/10 wide.
     Three Gauss–Legendre nodes miss c⁶/2016000 of an exponential that changes by e^c over the panel. Hence they miss at
@@ -70,7 +70,7 @@ class Moments:
 
 
 def approximate_log_moment(atoms: Atoms, tilt: float) -> float:
-    """log E e^(tilt·loss) at any tilt, quickly; it may be a little too small, so nothing is certified by it.
+    """Return log E e^(tilt·loss) at any tilt, quickly; it may be a little too small, so it certifies nothing.
 
     Where it is small it is log(1 + E(e^(tilt·loss) − 1)), since 10^12 of them may be added.
     """
@@ -83,7 +83,7 @@ def approximate_log_moment(atoms: Atoms, tilt: float) -> float:
 
 
 def exp_minus_line(x: Array) -> Array:
-    """e^x − 1 − x, to full relative precision however small x is."""
+    """Return e^x − 1 − x, to full relative precision however small x is."""
     values = np.expm1(x) - x
     small = np.abs(x) < SMALL
     near = x[small]

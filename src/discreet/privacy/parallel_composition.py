@@ -71,8 +71,10 @@ def _selections(clients: Counter[Event], size: int) -> list[Event]:
     """Return one event for every choice of `size` clients that hold a unit (of all clients, if there are fewer)."""
     size = min(size, clients.total())
     selections = [Counter(chosen) for chosen in combinations_with_replacement(clients, size)]
-    possible = [each for each in selections if all(each[event] <= clients[event] for event in each)]
-    return [Composed(events=tuple(Repeated(count=n, event=event) for event, n in each.items())) for each in possible]
+    possible = [choice for choice in selections if all(choice[event] <= clients[event] for event in choice)]
+    return [
+        Composed(events=tuple(Repeated(count=n, event=event) for event, n in choice.items())) for choice in possible
+    ]
 
 
 def _renyi_epsilon(clients: Counter[Event], delta: float, relation: Relation, size: int) -> float:

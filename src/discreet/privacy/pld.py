@@ -40,20 +40,20 @@ def supports(event: Event, relation: Relation) -> bool:
 
 
 def epsilon(event: Event, delta: float, relation: Relation = "add_or_remove") -> float:
-    """The smallest ε that is certified at this δ."""
+    """Return the smallest ε that is certified at this δ."""
     sides = _sides(event, relation)
     if isinstance(sides, float):
         return gaussian.epsilon(sides, delta)
     best = 0.0
     roughly = [(*side.rough_epsilon(delta), side) for side in (side.cut(IGNORED * delta) for side in sides)]
-    for near, tilt, side in sorted(roughly, key=lambda found: found[0], reverse=True):
+    for near, tilt, side in sorted(roughly, key=lambda entry: entry[0], reverse=True):
         if near > best:  # else this direction can't be the worse one
             best = max(best, side.epsilon(delta, near, tilt))
     return best
 
 
 def delta(event: Event, epsilon: float, relation: Relation = "add_or_remove") -> float:
-    """The smallest δ that is certified at this ε."""
+    """Return the smallest δ that is certified at this ε."""
     sides = _sides(event, relation)
     if isinstance(sides, float):
         return gaussian.delta(sides, epsilon)
@@ -89,20 +89,20 @@ class _Side:
         Rare huge losses would otherwise decide which losses the tilt brings to the middle.
         """
         pilots, ceilings, infinite = [], [], 0.0
-        for atoms, each, count in zip(self.pilots, self.pairs, self.counts, strict=True):
+        for atoms, pair, count in zip(self.pilots, self.pairs, self.counts, strict=True):
             order = np.argsort(-atoms.losses)
             above = np.cumsum(np.exp(atoms.log_masses[order]))
             rare = int(np.searchsorted(above, allowed / (count * len(self.counts))))
             ceiling = float(atoms.losses[order[rare - 1]]) if rare else math.inf
             if rare:
-                atoms = self._choose_direction(each.atoms(graded_edges(ceiling, _steepest_tilt(each, ceiling))))
+                atoms = self._choose_direction(pair.atoms(graded_edges(ceiling, _steepest_tilt(pair, ceiling))))
                 infinite += count * float(np.exp(atoms.log_masses[atoms.losses > ceiling]).sum())
             pilots.append(_keep_below(atoms, ceiling))
             ceilings.append(ceiling)
         return replace(self, pilots=tuple(pilots), ceilings=tuple(ceilings), infinite=infinite)
 
     def rough_epsilon(self, delta: float) -> tuple[float, float]:
-        """The bound that the best Rényi divergence gives, never below `epsilon`, and the tilt that gives it."""
+        """Return the bound by the best Rényi divergence, never below `epsilon`, and the tilt that gives it."""
         if self.advantage() <= delta:
             return 0.0, 0.0
         rest = delta - self.infinite
@@ -115,58 +115,61 @@ class _Side:
     def delta(self, epsilon: float) -> float:
         if epsilon >= self.top:
             return 0.0
-        found = bound = min(self.advantage(), _exp(self._chernoff(epsilon)[0]))
-        while found > 0:  # what is negligible is known only once δ is: each turn brings it down to where it is
-            side = self.cut(IGNORED * found)
+        value = bound = min(self.advantage(), _exp(self._chernoff(epsilon)[0]))
+        while value > 0:  # what is negligible is known only once δ is: each turn brings it down to where it is
+            side = self.cut(IGNORED * value)
             tilt = side._chernoff(epsilon)[1]
-            found, before = side._spectrum(tilt, epsilon).delta(epsilon) + side.infinite, found
-            if side.infinite <= 100 * IGNORED * found or not found < before / 2:
+            value, before = side._spectrum(tilt, epsilon).delta(epsilon) + side.infinite, value
+            if side.infinite <= 100 * IGNORED * value or not value < before / 2:
                 break
-        return max(SMALLEST, min(1.0, found, bound))
+        return max(SMALLEST, min(1.0, value, bound))
 
     def true_positive_rate(self, rate: float) -> float:
         # Under Q the cumulant at s is ours at s − 1; look where Q's tail holds `rate`, untilted below P's middle.
         shifted = self._best_tilt(lambda s: (self.cumulant(s - 1) - math.log(rate)) / s)
         near = (self.cumulant(shifted - 1) - math.log(rate)) / shifted
-        found = self._spectrum(max(0.0, shifted - 1), near).true_positive_rate(rate)
-        return min(1.0, found + self.infinite)
+        share = self._spectrum(max(0.0, shifted - 1), near).true_positive_rate(rate)
+        return min(1.0, share + self.infinite)
 
     @property
     def top(self) -> float:
-        """The largest loss of the whole composition: pure ε, where there is one."""
+        """The largest loss of the whole composition: a pure ε if it is finite."""
         return sum(count * top for count, top in zip(self.counts, self.tops, strict=True))
 
     @property
     def tops(self) -> list[float]:
-        return [each.tops[0 if self.forward else 1] for each in self.pairs]
+        return [pair.tops[0 if self.forward else 1] for pair in self.pairs]
 
     def advantage(self) -> float:
-        """At least δ at ε = 0: total variation is subadditive. The kink at 0 costs the pilot's quadrature some 1e-5."""
+        """Return an upper bound of δ at ε = 0, since total variation is subadditive.
+
+        The kink at 0 costs the pilot's quadrature some 1e-5, which the factor covers.
+        """
         return self.infinite + 1.001 * sum(
-            count * float(np.sum(np.exp(each.log_masses) * -np.expm1(-np.maximum(each.losses, 0.0))))
-            for count, each in zip(self.counts, self.pilots, strict=True)
+            count * float(np.sum(np.exp(pilot.log_masses) * -np.expm1(-np.maximum(pilot.losses, 0.0))))
+            for count, pilot in zip(self.counts, self.pilots, strict=True)
         )
 
     def cumulant(self, tilt: float) -> float:
-        """log E e^(tilt·loss) of the composition: tilt times its Rényi divergence of order tilt + 1.
+        """Return log E e^(tilt·loss) of the composition: tilt times its Rényi divergence of order tilt + 1.
 
         Approximate: it decides where to look, and never what is reported.
         """
         return sum(n * approximate_log_moment(a, tilt) for n, a in zip(self.counts, self.pilots, strict=True))
 
     def cumulant_bound(self, tilt: float) -> float:
-        """An upper bound of the cumulant that exceeds it by a relative 1e-9 or so."""
+        """Return an upper bound of the cumulant, too large by a relative 1e-9 or so."""
         return sum(n * Moments(a).log_moment(tilt) for n, a in zip(self.counts, self.pilots, strict=True))
 
     def _chernoff(self, epsilon: float) -> tuple[float, float]:
-        """log P[loss ≥ ε] at most, and the tilt that shows it."""
+        """Return an upper bound of log P[loss ≥ ε], and the tilt that gives it."""
         tilt = self._best_tilt(lambda tilt: self.cumulant(tilt) - tilt * epsilon)
         cumulant, threshold = self.cumulant_bound(tilt), tilt * epsilon
         return cumulant - threshold + LAST_DIGITS * (cumulant + threshold), tilt
 
     def _best_tilt(self, objective: Callable[[float], float]) -> float:
-        """The tilt that minimises `objective`, unimodal in it, by golden section on a log scale."""
-        steepest = min(_steepest_tilt(each, c) for each, c in zip(self.pairs, self.ceilings, strict=True))
+        """Return the tilt that minimises a unimodal objective, by golden section on a log scale."""
+        steepest = min(_steepest_tilt(pair, ceiling) for pair, ceiling in zip(self.pairs, self.ceilings, strict=True))
         low, high = math.log(1e-6), math.log(steepest)
         ratio = (math.sqrt(5) - 1) / 2
         left, right = high - ratio * (high - low), low + ratio * (high - low)
@@ -189,13 +192,13 @@ class _Side:
         return compose(self._atoms, self.pilots, self.counts, tilt=tilt, spacing=spacing, near=near)
 
     def _spacing(self, tilt: float, near: float) -> float:
-        """The grid that adds about TOLERANCE to ε.
+        """Return the spacing of a grid that adds about TOLERANCE to ε.
 
         A split at distance b from the lower point adds (tilt+1)/2·b(h − b) to ε: h²/6 on average for b, or
         |loss|·h for the many losses that are far smaller than h when the sampling rate is small.
         """
-        shares = [count * tilt_masses(each, tilt) for count, each in zip(self.counts, self.pilots, strict=True)]
-        share, size = np.concatenate(shares), np.abs(np.concatenate([each.losses for each in self.pilots]))
+        shares = [count * tilt_masses(pilot, tilt) for count, pilot in zip(self.counts, self.pilots, strict=True)]
+        share, size = np.concatenate(shares), np.abs(np.concatenate([pilot.losses for pilot in self.pilots]))
         spread = math.sqrt(float((share * size**2).sum()))
         allowed = 2 * TOLERANCE * min(1.0, max(abs(near), 0.1 * spread)) / (tilt + 1)
         spacing = math.sqrt(6 * allowed / sum(self.counts))
@@ -220,29 +223,29 @@ def _keep_below(atoms: Atoms, ceiling: float) -> Atoms:
 
 
 def _sides(event: Event, relation: Relation) -> Sequence[_Side] | float:
-    """Both directions; one where they are equal; only μ where all is one Gaussian."""
-    found = _pairs(event, relation)
-    if isinstance(found, float):
-        return found
-    pairs, counts, unlimited = tuple(found), tuple(found.values()), (math.inf,) * len(found)
-    both = [moment_atoms(each) for each in pairs]
+    """Return both directions; one if they are equal; only μ if the event is one Gaussian."""
+    counted = _pairs(event, relation)
+    if isinstance(counted, float):
+        return counted
+    pairs, counts, unlimited = tuple(counted), tuple(counted.values()), (math.inf,) * len(counted)
+    both = [moment_atoms(pair) for pair in pairs]
     forward = _Side(tuple(each.forward for each in both), pairs, counts, forward=True, ceilings=unlimited)
     if all(each.forward is each.backward for each in both):
         return [forward]
     return [forward, replace(forward, pilots=tuple(each.backward for each in both), forward=False)]
 
 
-def _steepest_tilt(each: Pair, ceiling: float) -> float:
-    """Up to which tilt a step's pilot is looked at: the more its largest loss is lowered, the more."""
-    return max(each.base.max_tilt, 2000 / max(ceiling, 1e-12))
+def _steepest_tilt(pair: Pair, ceiling: float) -> float:
+    """Return the largest tilt that is tried on a step's pilot; the lower its ceiling, the larger."""
+    return max(pair.base.max_tilt, 2000 / max(ceiling, 1e-12))
 
 
 def _pairs(event: Event, relation: Relation) -> dict[Pair, int] | float:
-    """The event's dominating pairs. Unsampled Gaussians compose exactly to one, of μ² = Σ 1/z²."""
-    found = steps(event)
-    squared = sum(n / step.noise_multiplier**2 for step, n in found.items() if isinstance(step, GaussianNoise))
+    """Return the event's dominating pairs and their counts. Unsampled Gaussians compose to one, of μ² = Σ 1/z²."""
+    counts = steps(event)
+    squared = sum(n / step.noise_multiplier**2 for step, n in counts.items() if isinstance(step, GaussianNoise))
     mu = math.sqrt(squared) * (2.0 if relation == "replace" else 1.0)
-    pairs = {dominating_pair(step, relation): n for step, n in found.items() if not isinstance(step, GaussianNoise)}
+    pairs = {dominating_pair(step, relation): n for step, n in counts.items() if not isinstance(step, GaussianNoise)}
     if not pairs:
         return mu
     if mu > LARGEST_SHIFT:
@@ -251,7 +254,7 @@ def _pairs(event: Event, relation: Relation) -> dict[Pair, int] | float:
 
 
 def _convert_to_epsilon(tilt: float, cumulant: float, delta: float) -> float:
-    """ε from the Rényi divergence of order tilt + 1 (Canonne, Kamath, Steinke 2020, Prop. 12), rounded up."""
+    """Return ε by the Rényi divergence of order tilt + 1 (Canonne, Kamath, Steinke 2020, Prop. 12), rounded up."""
     terms = (cumulant / tilt, -math.log(delta) / tilt, -math.log1p(tilt) / tilt, -math.log1p(1 / tilt))
     return math.fsum(terms) + LAST_DIGITS * math.fsum(map(abs, terms))
 

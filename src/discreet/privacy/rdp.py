@@ -175,7 +175,7 @@ def _integrate(step: Step, relation: Relation, orders: Array, *, forward_only: b
     values = np.full(orders.shape, max(whole.tops) if not forward_only else whole.tops[0])
     for i in np.flatnonzero(orders - 1 <= whole.base.max_tilt):
         tilt = orders[i] - 1
-        values[i] = max(each.log_moment(tilt) for each in moments) / tilt
+        values[i] = max(side.log_moment(tilt) for side in moments) / tilt
     return values
 
 

@@ -54,7 +54,7 @@ def l1_of_integers(l2: float, dimension: int) -> float:
 def scale_for_bits(
     bits: int, clip_norm: float, vectors: int, dimension: int, share_deviation: float, deviations: float = 3.0
 ) -> float:
-    """The scale s at which the sum of `vectors` rounded vectors, each with its share of noise, fits a ring of 2^bits.
+    """Return the scale at which a sum of `vectors` rounded vectors, each with its share of noise, fits 2^bits.
 
     `share_deviation` is one share's noise before scaling. Fitting means that `deviations` standard deviations of a
     coordinate stay inside; a heuristic, since it takes the sum to be spread evenly over coordinates. 0: nothing fits.
@@ -65,7 +65,7 @@ def scale_for_bits(
 
 
 def rdp_bound(orders: Floats | Sequence[float], variance: float, l1: float, l2: float) -> Floats:
-    """Rényi divergence bounds of Skellam noise (Agarwal, Kairouz & Liu, 2021, Theorem 3.5), one for each order.
+    """Return Rényi divergence bounds of Skellam noise, one for each order (Agarwal, Kairouz & Liu, 2021, Thm 3.5).
 
     Guarantee: an upper bound, in any direction with these L1 and L2 sensitivities, at whole orders from 2;
     infinity at every other order, where nothing was proved.
@@ -80,7 +80,10 @@ def rdp_bound(orders: Floats | Sequence[float], variance: float, l1: float, l2: 
 
 
 def log_pmf(k: ArrayLike, variance: float) -> Floats:
-    """log P[X = k] of Skellam noise, −v + log I_|k|(v), within about 1e-13, or 1e-14 of its size: never underflows."""
+    """Return log P[X = k] of Skellam noise, −v + log I_|k|(v), within about 1e-13 or a relative 1e-14.
+
+    It never underflows.
+    """
     order = np.abs(np.asarray(k, dtype=np.float64))
     result = np.empty_like(order)
     large = np.hypot(order, variance) >= DEBYE_FROM
@@ -141,7 +144,7 @@ def _no_certificate(reason: str) -> Certificate:
 
 @lru_cache(maxsize=256)
 def _least_margin(variance: float, mu: float) -> tuple[float, int]:
-    """How far, relative to μ, g's steps stay below μ wherever P[X ≥ k] is above 1e-300; and how many were computed."""
+    """Return by how much g's steps stay below μ wherever P[X ≥ k] is above 1e-300, relative to μ, and their number."""
     return _margin_by_table(variance, mu) if variance < TABLE_BELOW else _margin_by_blocks(variance, mu)
 
 
@@ -154,7 +157,7 @@ def _margin_by_table(variance: float, mu: float) -> tuple[float, int]:
 
 
 def _margin_by_blocks(variance: float, mu: float) -> tuple[float, int]:
-    """The least log-ratio of Φ̄(x) − Φ̄(x+μ) to P[X = k], x = g(k): where it is positive, g(k+1) ≤ g(k) + μ.
+    """Return the least log-ratio of Φ̄(x) − Φ̄(x+μ) to P[X = k], x = g(k); if it is positive, g(k+1) ≤ g(k) + μ.
 
     In a block that starts at a, induction gives x ≤ g(a) + iμ at k = a + i; Jensen gives
     Φ̄(x) − Φ̄(x+μ) ≥ μ φ(x + μ/2) exp(−μ²/24), which falls in x; and Amos (1974) gives
@@ -178,7 +181,7 @@ def _margin_by_blocks(variance: float, mu: float) -> tuple[float, int]:
 
 
 def _reach(variance: float) -> float:
-    """A k so far out that the mass beyond it does not count at `CHECKED_TO`."""
+    """Return a k beyond which the mass is negligible at `CHECKED_TO`."""
     k = 40 * math.sqrt(variance)
     while float(_exponent(np.array(k), variance)) > CHECKED_TO - 60:
         k *= 1.2
@@ -186,7 +189,10 @@ def _reach(variance: float) -> float:
 
 
 def _integrate_tails(starts: Floats, length: float, log_mass: Floats, variance: float) -> Floats:
-    """log P[X ≥ k] at each start by Euler–Maclaurin's midpoint rule: ∫ of the mass from k − ½, plus slope/24 there."""
+    """Return log P[X ≥ k] at each start, by Euler–Maclaurin's midpoint rule.
+
+    It is the integral of the mass from k − ½, plus slope/24 there.
+    """
     nodes, weights = np.polynomial.legendre.leggauss(8)
     points = starts[:, None] - 0.5 + length * (nodes + 1) / 2
     blocks = np.exp(log_pmf(points, variance) - log_mass[:, None]) @ weights * length / 2
@@ -202,12 +208,12 @@ def _log_tail_sums(logs: Floats) -> Floats:
 
 
 def _exponent(k: Floats, variance: float) -> Floats:
-    """√(k²+v²) − v − k·asinh(k/v): the exponential part of log P[X = k], without cancellation."""
+    """Return √(k²+v²) − v − k·asinh(k/v), the exponential part of log P[X = k], without cancellation."""
     return np.asarray(k * k / (np.hypot(k, variance) + variance) - k * np.arcsinh(k / variance))
 
 
 def _log_pmf_debye(k: Floats, variance: float) -> Floats:
-    """Debye's expansion in w = √(k²+v²), uniform in k (Abramowitz & Stegun, 9.7.7)."""
+    """Return log P[X = k] by Debye's expansion in w = √(k²+v²), uniform in k (Abramowitz & Stegun, 9.7.7)."""
     w = np.hypot(k, variance)
     square = (k / w) ** 2
     terms = sum(np.polyval(coefficients, square) / divisor / w**j for j, (coefficients, divisor) in enumerate(DEBYE, 1))
@@ -215,11 +221,11 @@ def _log_pmf_debye(k: Floats, variance: float) -> Floats:
 
 
 def _log_pmf_series(k: Floats, variance: float) -> Floats:
-    """The power series of I_k(v): positive terms, none above e^600."""
+    """Return log P[X = k] by the power series of I_k(v), whose terms are positive and at most e^600."""
     term = np.ones_like(k)
     total = np.ones_like(k)
     for j in range(1, int(2 * variance) + 60):
         term = term * (variance * variance / 4 / (j * (j + k)))
         total += term
-    factorials = np.array([math.lgamma(each + 1) for each in k.ravel()]).reshape(k.shape)
+    factorials = np.array([math.lgamma(order + 1) for order in k.ravel()]).reshape(k.shape)
     return np.asarray(k * math.log(variance / 2) - factorials + np.log(total) - variance)

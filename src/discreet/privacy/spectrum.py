@@ -73,10 +73,10 @@ class Spectrum:
         if at == q.size:
             return 1.0
         before_p, before_q = (p[at - 1], q[at - 1]) if at else (0.0, 0.0)
-        found = before_p + (rate - before_q) / (q[at] - before_q) * (p[at] - before_p)
+        recognised = before_p + (rate - before_q) / (q[at] - before_q) * (p[at] - before_p)
         threshold = float(losses[-1 - at])
         return min(
-            1.0, float(found) * (1 + self.rounding) + self.left_out * _exp(self.log_scale - self.tilt * threshold)
+            1.0, float(recognised) * (1 + self.rounding) + self.left_out * _exp(self.log_scale - self.tilt * threshold)
         )
 
     def _tails(self, around: float) -> "_Tails":
@@ -127,17 +127,17 @@ def compose(
 ) -> Spectrum:
     """Put each step on the grid, tilted, and raise their transforms to their counts."""
     ranges = [_significant_range(pilot, tilt) for pilot in pilots]
-    lost = sum(count * each.lost for count, each in zip(counts, ranges, strict=True))
-    kept = [within.restrict(pilot) for within, pilot in zip(ranges, pilots, strict=True)]
-    _, half = _window([(each.losses, tilt_masses(each, tilt)) for each in kept], counts, spacing)
-    longest = max(each.high - each.low for each in ranges)
+    lost = sum(count * span.lost for count, span in zip(counts, ranges, strict=True))
+    kept = [span.restrict(pilot) for span, pilot in zip(ranges, pilots, strict=True)]
+    _, half = _window([(pilot.losses, tilt_masses(pilot, tilt)) for pilot in kept], counts, spacing)
+    longest = max(span.high - span.low for span in ranges)
     spacing = max(spacing, 2.2 * half / LARGEST_GRID, longest / LARGEST_STEP)
-    gridded = [_put_on_grid(atoms(i, each.edges(spacing)), each, tilt, spacing) for i, each in enumerate(ranges)]
-    middle, half = _window([(each.losses(spacing), each.weights) for each in gridded], counts, spacing)
+    gridded = [_put_on_grid(atoms(i, span.edges(spacing)), span, tilt, spacing) for i, span in enumerate(ranges)]
+    middle, half = _window([(step.losses(spacing), step.weights) for step in gridded], counts, spacing)
     points = 2 * half / spacing + 2
     size = _fast_size(math.ceil(points))
-    fits = sum(count * (each.weights.size - 1) for count, each in zip(counts, gridded, strict=True)) < size
-    lowest = sum(count * each.first for count, each in zip(counts, gridded, strict=True))
+    fits = sum(count * (step.weights.size - 1) for count, step in zip(counts, gridded, strict=True)) < size
+    lowest = sum(count * step.first for count, step in zip(counts, gridded, strict=True))
     first = lowest if fits else math.floor((middle - half) / spacing)
     noise = TRANSFORM * math.sqrt(size) * (30 + sum(counts))
     weights = np.roll(_compose_transforms(gridded, counts, size), -(first % size))
@@ -146,7 +146,7 @@ def compose(
         first=first,
         weights=np.maximum(weights, 0.0),
         tilt=tilt,
-        log_scale=sum(count * each.log_total for count, each in zip(counts, gridded, strict=True)),
+        log_scale=sum(count * step.log_total for count, step in zip(counts, gridded, strict=True)),
         left_out=lost + min(noise, MOST_NOISE) + (0.0 if fits else 2 * LEFT_OUT),
         near=near,
         rounding=ROUNDING * max(1.0, sum(counts) / 1e6) + LAST_DIGITS * abs(tilt) * (abs(middle) + half),
@@ -257,9 +257,9 @@ def _chernoff(moments: Sequence[float], counts: Sequence[int], rate: float) -> f
 def _compose_transforms(gridded: Sequence[_GridMasses], counts: Sequence[int], size: int) -> Array:
     """Return the composition's weights, cyclic in `size`: the product of the transforms, each to its count."""
     transform = np.ones(1, dtype=np.complex128)
-    for each, count in zip(gridded, counts, strict=True):
-        index = (each.first + np.arange(each.weights.size)) % size
-        one = np.fft.rfft(np.bincount(index, each.weights, size))
+    for step, count in zip(gridded, counts, strict=True):
+        index = (step.first + np.arange(step.weights.size)) % size
+        one = np.fft.rfft(np.bincount(index, step.weights, size))
         alive = np.abs(one) > math.exp(-100 / count)  # the rest would be below rounding anyway
         one[alive] **= count
         one[~alive] = 0

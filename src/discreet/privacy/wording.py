@@ -39,10 +39,10 @@ def sentence(viewer: str, unit: Unit, relation: Relation, false_alarms: float, r
     secret = _secret(unit, relation)
     if recognised >= 1:
         return f"Nothing is promised: {viewer[0].lower()}{viewer[1:]} can tell for certain {secret}."
-    alarms, found = per_thousand(false_alarms), per_thousand(recognised)
+    alarms, caught = per_thousand(false_alarms), per_thousand(recognised)
     return (
         f"{viewer} can tell {secret} no better than this: allowed {alarms} false alarm in 1,000, the best possible "
-        f"attack recognises at most {found} in 1,000, where blind guessing recognises {alarms}."
+        f"attack recognises at most {caught} in 1,000, where blind guessing recognises {alarms}."
     )
 
 

@@ -37,7 +37,7 @@ class AnnouncedMessage:
     def read(cls, message: Any, tree: Any) -> "AnnouncedMessage":
         """Read flwr's records of a message without its content, and of the objects that make up the content."""
         about = message_from_proto(message).metadata
-        objects = tuple(each.object_id for each in iterate_object_tree(tree))
+        objects = tuple(node.object_id for node in iterate_object_tree(tree))
         return cls(about.run_id, about.message_id, about.reply_to_message_id, about.ttl, objects)
 
     def fetch_objects(self, pull: Callable[[Any], Any], node: Node) -> bool:
@@ -51,9 +51,9 @@ class AnnouncedMessage:
         """
         pull_object = make_pull_object_fn_protobuf(pull, node, self.run)
         try:
-            for each in self.objects:
-                if each not in self.contents:
-                    self.contents[each] = pull_object(each)
+            for name in self.objects:
+                if name not in self.contents:
+                    self.contents[name] = pull_object(name)
         except (ObjectUnavailableError, httpx.TransportError):
             return False
         return True

@@ -61,20 +61,20 @@ class Mailbox:
 
     def answer_pending(self) -> bool:
         """Answer every message that has arrived in full. Returns whether one was answered or dropped."""
-        left = [each for each in self._announced if not self._is_settled(each)]
+        left = [pending for pending in self._announced if not self._is_settled(pending)]
         dealt = len(left) < len(self._announced)
         self._announced = deque(left, MAX_PENDING)
         return dealt
 
-    def _is_settled(self, each: PendingMessage) -> bool:
+    def _is_settled(self, pending: PendingMessage) -> bool:
         """Answer the message if it has arrived. Returns whether it is answered or its time is over."""
         with self._survive_faults():
-            if not each.message.fetch_objects(self.client.PullObject, self.node):
-                return self.clock() >= each.until
+            if not pending.message.fetch_objects(self.client.PullObject, self.node):
+                return self.clock() >= pending.until
             try:
-                self._answer(each.message)
+                self._answer(pending.message)
             except httpx.TransportError:  # try again: the journal keeps the answer
-                return self.clock() >= each.until
+                return self.clock() >= pending.until
         return True
 
     @contextmanager

@@ -41,18 +41,18 @@ class Replies:
             return bool(came)
         new = self._pull_announced(self.grid)
         pending = self._announced + new
-        self._announced = [each for each in pending if not self._is_finished(each, self.grid)]
+        self._announced = [reply for reply in pending if not self._is_finished(reply, self.grid)]
         self._give_up_on_nodes_that_are_gone()
         return bool(new) or len(self._announced) < len(pending)
 
     def _pull_announced(self, grid: HttpGrid) -> list[AnnouncedMessage]:
         """Return the replies that were announced since the last poll. The SuperLink announces each once."""
-        asked = self.awaited.keys() - {each.reply_to for each in self._announced}
+        asked = self.awaited.keys() - {reply.reply_to for reply in self._announced}
         if not asked:
             return []
         came = grid._runtime_client.PullMessages(PullAppMessagesRequest(message_ids=asked))
         announced = map(AnnouncedMessage.read, came.messages_list, came.message_object_trees)
-        return [each for each in announced if each.reply_to in self.awaited]
+        return [reply for reply in announced if reply.reply_to in self.awaited]
 
     def _is_finished(self, reply: AnnouncedMessage, grid: HttpGrid) -> bool:
         """Take the reply if it has arrived in full. Returns whether it has, or never will."""
@@ -70,10 +70,10 @@ class Replies:
         if not self._announced:
             return
         there = set(self.grid.get_node_ids())
-        for each in self._announced:
-            if self.awaited[each.reply_to] not in there:
-                self._settle(each.reply_to, None)
-        self._announced = [each for each in self._announced if each.reply_to in self.awaited]
+        for reply in self._announced:
+            if self.awaited[reply.reply_to] not in there:
+                self._settle(reply.reply_to, None)
+        self._announced = [reply for reply in self._announced if reply.reply_to in self.awaited]
 
     def _settle(self, name: str, data: bytes | None) -> None:
         """Store the answer to a message, None if there will be none."""

@@ -110,7 +110,7 @@ def read_reply(reply: bytes) -> bytes | Refusal:
 
 def _printable_line(text: str) -> str:
     """Make a text from the network safe for a terminal: one line of printable characters of limited length."""
-    line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
     return line if len(line) <= MAX_REFUSAL_CHARACTERS else f"{line[:MAX_REFUSAL_CHARACTERS]}…"
 
 

@@ -36,11 +36,11 @@ def split_clients(federation: Federation, count: int) -> list[tuple[int, ...]]:
     sizes = federation.sizes
     ordered = sorted(range(len(sizes)), key=lambda client: (sizes[client], client))
     before, every = 0, sum(sizes)
-    found: list[list[int]] = [[] for _ in range(count)]
+    groups: list[list[int]] = [[] for _ in range(count)]
     for client in ordered:
-        found[min(count - 1, count * (2 * before + sizes[client]) // (2 * every))].append(client)
+        groups[min(count - 1, count * (2 * before + sizes[client]) // (2 * every))].append(client)
         before += sizes[client]
-    return [tuple(clients) for clients in found if clients]
+    return [tuple(clients) for clients in groups if clients]
 
 
 def extract_portion(federation: Federation, clients: tuple[int, ...]) -> Portion:
@@ -64,15 +64,15 @@ def with_portions(federation: Federation, portions: Iterable[Portion]) -> Federa
     assert federation.order is not None
     device, order = federation.inputs.device, federation.order.clone()
     inputs, targets, held = [federation.inputs], [federation.targets], len(federation.inputs)
-    for each in portions:
-        places = torch.tensor(each.places) + held
+    for portion in portions:
+        places = torch.tensor(portion.places) + held
         first = 0
-        for start, size in _example_ranges(federation, each.clients):
+        for start, size in _example_ranges(federation, portion.clients):
             order[start : start + size] = places[first : first + size]
             first += size
-        inputs.append(torch.tensor(each.inputs, device=device))
-        targets.append(torch.tensor(each.targets, device=device))
-        held += len(each.inputs)
+        inputs.append(torch.tensor(portion.inputs, device=device))
+        targets.append(torch.tensor(portion.targets, device=device))
+        held += len(portion.inputs)
     return replace(federation, inputs=torch.cat(inputs), targets=torch.cat(targets), order=order)
 
 
@@ -90,6 +90,6 @@ def to_arrays(params: Params) -> Arrays:
     return {name: to_array(value) for name, value in params.items()}
 
 
-def to_tensors(found: Arrays, device: torch.device) -> Params:
+def to_tensors(arrays: Arrays, device: torch.device) -> Params:
     """Copy arrays to tensors, since arrays from Ray are read-only."""
-    return {name: torch.tensor(value, device=device) for name, value in found.items()}
+    return {name: torch.tensor(value, device=device) for name, value in arrays.items()}

@@ -59,9 +59,9 @@ class Cluster:
             ray.shutdown()
 
     @classmethod
-    def _from_resources(cls, found: dict[str, float], workers: int | None, kind: str, ours: bool) -> "Cluster":
+    def _from_resources(cls, resources: dict[str, float], workers: int | None, kind: str, ours: bool) -> "Cluster":
         """Divide the cluster's resources: workers may share a GPU if their number was asked for; each needs a CPU."""
-        there = int(found.get(kind, 0))
+        there = int(resources.get(kind, 0))
         size = workers or max(1, there)
         if not there or (kind == "CPU" and size > there):
             raise InvalidInput(
@@ -70,7 +70,7 @@ class Cluster:
             )
         if kind == "GPU":
             return cls(size, min(1.0, there / size), None, ours)
-        return cls(size, 0.0, min(HOST_MEMORY, int(found.get("memory", 2 * HOST_MEMORY * size) / (2 * size))), ours)
+        return cls(size, 0.0, min(HOST_MEMORY, int(resources.get("memory", 2 * HOST_MEMORY * size) / (2 * size))), ours)
 
 
 def load_ray() -> Any:

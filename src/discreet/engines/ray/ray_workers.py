@@ -107,12 +107,12 @@ class RayWorkers:
                 f"No worker was ready on the Ray cluster within {START_SECONDS:g} seconds.",
                 fix="Other jobs may occupy its CPUs: look at `ray status`.",
             )
-        found = self._read_result(ready[0])
+        result = self._read_result(ready[0])
         if ready[0] in self._starting:
-            self._mark_started(self._starting.pop(ready[0]), found)
+            self._mark_started(self._starting.pop(ready[0]), result)
             return None
         worker, parcel = self._running.pop(ready[0])
-        return ParcelResult(worker, parcel, found)
+        return ParcelResult(worker, parcel, result)
 
     def _read_result(self, call: Any) -> Any:
         """Return the result of a call, None if the worker was lost. An error in a client's step is raised here."""
@@ -125,13 +125,13 @@ class RayWorkers:
             self._last_error = str(error).strip().splitlines()[-1].strip()
             return None
 
-    def _mark_started(self, worker: int, found: str | None) -> None:
+    def _mark_started(self, worker: int, worker_versions: str | None) -> None:
         """Mark a worker as ready. One that could not start is not tried again: the others do its work."""
-        if found is None:
+        if worker_versions is None:
             del self._actors[worker]
-        elif found != versions():
+        elif worker_versions != versions():
             raise DiscreetError(
-                f"A worker has {found}, and this machine has {versions()}.",
+                f"A worker has {worker_versions}, and this machine has {versions()}.",
                 fix="Install the same versions on every machine.",
             )
         else:

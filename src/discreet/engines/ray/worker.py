@@ -85,6 +85,6 @@ class Worker:
         missing = sorted({int(self.portion_of[client]) for client in clients} - self.held)
         if missing:
             simulation: Simulation = self.embedded.simulation
-            federation = with_portions(simulation.federation, [self.fetch(each) for each in missing])
+            federation = with_portions(simulation.federation, [self.fetch(portion) for portion in missing])
             self.embedded = replace(self.embedded, simulation=replace(simulation, federation=federation))
             self.held |= set(missing)

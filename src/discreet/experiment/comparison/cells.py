@@ -58,14 +58,14 @@ class CellRun:
 def parse_sweep(text: str) -> Sweep:
     """Parse a sweep such as `algorithm.epochs=1,2,4`. Commas inside brackets, braces and quotes belong to a value."""
     path, equals, values = text.partition("=")
-    found = [each.strip() for each in _split_at_commas(values)]
-    if not path.strip() or not equals or not all(found):
+    swept = [value.strip() for value in _split_at_commas(values)]
+    if not path.strip() or not equals or not all(swept):
         raise InvalidInput(
             f"--sweep needs NAME=V1,V2,…, and got {text!r}.", fix="For example: --sweep algorithm.epochs=1,2,4"
         )
-    if len(set(found)) < len(found):
+    if len(set(swept)) < len(swept):
         raise InvalidInput(f"--sweep {text} has a value twice.", fix="Name each once.")
-    return path.strip(), found
+    return path.strip(), swept
 
 
 def expand_cells(
@@ -73,28 +73,28 @@ def expand_cells(
 ) -> list[Cell]:
     """Return every file with every combination of swept values. An error names the cell that can't be read."""
     paths = [path for path, _ in sweeps]
-    for what, given in (("FILE", [str(file.resolve()) for file in files]), ("--sweep", paths)):
-        if twice := [each for each in given if given.count(each) > 1]:
+    for what, listed in (("FILE", [str(file.resolve()) for file in files]), ("--sweep", paths)):
+        if twice := [name for name in listed if listed.count(name) > 1]:
             raise InvalidInput(f"{what} {twice[0]} is there twice.", fix="Name each once.")
-    if "seed" in {*paths, *(each.partition("=")[0].strip() for each in overrides)}:
+    if "seed" in {*paths, *(override.partition("=")[0].strip() for override in overrides)}:
         raise InvalidInput("Every run gets its seed from --seeds, so seed can be neither set nor swept.")
     stems = [file.stem for file in files]
     names = stems if len(set(stems)) == len(stems) else [str(file) for file in files]
-    found = []
+    cells = []
     for file, name in zip(files, names, strict=True):
         for values in itertools.product(*(values for _, values in sweeps)):
             swept = dict(zip(paths, values, strict=True))
             with name_errors(format_label(name, swept), f"{file}: "):
                 settings = (*overrides, *(f"{path}={value}" for path, value in swept.items()))
-                found.append(Cell(name, swept, experiment_file.load_experiment(file, settings, data_dir)))
-    return found
+                cells.append(Cell(name, swept, experiment_file.load_experiment(file, settings, data_dir)))
+    return cells
 
 
-def list_runs(found: Sequence[Cell], seeds: int) -> list[CellRun]:
+def list_runs(cells: Sequence[Cell], seeds: int) -> list[CellRun]:
     """Return every cell with every seed, ordered so that runs that share data follow each other."""
     digest = lru_cache(maxsize=None)(_digest)  # a table is read once for all cells that name it
-    asked = [CellRun(cell, seed, _run_key(cell, seed, digest)) for seed in range(seeds) for cell in found]
-    groups = list(dict.fromkeys(data_key(cell.source) for cell in found))
+    asked = [CellRun(cell, seed, _run_key(cell, seed, digest)) for seed in range(seeds) for cell in cells]
+    groups = list(dict.fromkeys(data_key(cell.source) for cell in cells))
     return sorted(asked, key=lambda run: groups.index(data_key(run.cell.source)))
 
 
@@ -122,21 +122,21 @@ def data_key(source: Source) -> str:
 
 def _run_key(cell: Cell, seed: int, digest: Callable[[Path], str]) -> str:
     """Return a digest of what decides the run's numbers: experiment, seed, the files it names, and our version."""
-    told = to_plain(cell.source.experiment) | {"seed": seed, "checkpoint_every": None}
+    experiment = to_plain(cell.source.experiment) | {"seed": seed, "checkpoint_every": None}
     if "device" not in cell.swept:
-        del told["device"]  # so that results can be brought home from another machine
-    files = {name: digest(path) for name, path in _user_files(told, cell.source.paths.folder)}
-    decided = json.dumps({"discreet": __version__, "experiment": told, "files": files}, sort_keys=True)
+        del experiment["device"]  # so that results can be brought home from another machine
+    files = {name: digest(path) for name, path in _user_files(experiment, cell.source.paths.folder)}
+    decided = json.dumps({"discreet": __version__, "experiment": experiment, "files": files}, sort_keys=True)
     return hashlib.blake2b(decided.encode(), digest_size=12).hexdigest()
 
 
-def _user_files(told: Any, folder: Path) -> Iterator[tuple[str, Path]]:
+def _user_files(data: Any, folder: Path) -> Iterator[tuple[str, Path]]:
     """Yield the user's files that an experiment names, as `table.csv` or `file.py:Name`."""
-    if isinstance(told, dict | list):
-        for each in told.values() if isinstance(told, dict) else told:
-            yield from _user_files(each, folder)
-    elif isinstance(told, str) and told:
-        for name in {told, told.rpartition(":")[0]} - {""}:
+    if isinstance(data, dict | list):
+        for item in data.values() if isinstance(data, dict) else data:
+            yield from _user_files(item, folder)
+    elif isinstance(data, str) and data:
+        for name in {data, data.rpartition(":")[0]} - {""}:
             if (folder / name).is_file():
                 yield name, folder / name
 

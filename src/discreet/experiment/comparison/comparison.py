@@ -54,11 +54,11 @@ def run_comparison(asked: Sequence[CellRun], results: ResultsFile, data: "DataCa
             if stop.is_requested:
                 return False
             with name_errors(run.label):
-                found = _run_cell(run, data, lambda line, run=run: observer.round(run, line))  # type: ignore[misc]
-            if found is None:
+                result = _run_cell(run, data, lambda line, run=run: observer.round(run, line))  # type: ignore[misc]
+            if result is None:
                 return False
-            results.append(found)
-            observer.finish_run(run, found)
+            results.append(result)
+            observer.finish_run(run, result)
     return True
 
 
@@ -135,12 +135,12 @@ def _run_cell(run: CellRun, data: DataCache, watch: loop.Watch) -> Result | None
 
 def _average_diagnostics(lines: list[RoundRecord]) -> dict[str, float]:
     """Average the diagnostics of the rounds, over those that have a number."""
-    told = {
+    diagnostics = {
         "norm": [line.get("norms", {}).get("mean") for line in lines],
         "kept": [line.get("kept", {}).get("mean") for line in lines],
         "deviation": [line.get("kept", {}).get("deviation") for line in lines],
         "clipped": [line["clipped"] for line in lines if "kept" in line],
         "signal_to_noise": [line.get("signal_to_noise") for line in lines],
     }
-    numbers = {name: [each for each in values if isinstance(each, float)] for name, values in told.items()}
+    numbers = {name: [value for value in values if isinstance(value, float)] for name, values in diagnostics.items()}
     return {name: math.fsum(values) / len(values) for name, values in numbers.items() if values}

@@ -20,8 +20,8 @@ def round_diagnostics(job: Job, gathered: CohortSum) -> dict[str, Any]:
     if gathered.contributors and not sizes.numel():  # real clients send their update and no norms
         return line
     if sizes.numel():
-        found = {"mean": sizes.mean(), "median": sizes.median(), "max": sizes.max()}
-        line["norms"] = json_numbers({name: float(value) for name, value in found.items()} | _quantiles(sizes))
+        averages = {"mean": sizes.mean(), "median": sizes.median(), "max": sizes.max()}
+        line["norms"] = json_numbers({name: float(value) for name, value in averages.items()} | _quantiles(sizes))
         if _clips_updates(job):
             kept = gathered.kept.double().nan_to_num(0.0)
             mean = kept.mean()
@@ -63,5 +63,5 @@ def json_numbers(values: dict[str, float]) -> dict[str, Any]:
 def _quantiles(sizes: torch.Tensor) -> dict[str, float]:
     """Return quantiles that are norms of clients. If a norm is NaN, all of them are."""
     at = torch.tensor(QUANTILES, dtype=sizes.dtype, device=sizes.device) / 100
-    found = torch.quantile(sizes, at, interpolation="nearest").tolist()
-    return {f"p{percent}": value for percent, value in zip(QUANTILES, found, strict=True)}
+    quantiles = torch.quantile(sizes, at, interpolation="nearest").tolist()
+    return {f"p{percent}": value for percent, value in zip(QUANTILES, quantiles, strict=True)}

@@ -57,10 +57,10 @@ def no_progress() -> Iterator[Callable[[RoundRecord], None]]:
 
 def _describe(line: RoundRecord, budget: float | None) -> str:
     parts = [f"{line['clients']} client{'' if line['clients'] == 1 else 's'}" if "lost" not in line else "lost"]
-    found = line.get("evaluation") or {}
+    evaluation = line.get("evaluation") or {}
     for name in (*FIRST, "loss"):
-        if name in found:
-            parts.append(f"{name} {_format_number(found[name])}")
+        if name in evaluation:
+            parts.append(f"{name} {_format_number(evaluation[name])}")
     if (epsilon := line.get("epsilon")) is not None:
         spent = float(epsilon)
         left = "" if budget is None else f", {_format_cents(budget - spent, math.floor)} left"

@@ -61,7 +61,7 @@ def certify_run(
     mark = None if state is None else LedgerMark(head=state["head"], length=state["records"])
     delta = job.privacy.delta if job.privacy else run_spending.DEFAULT_DELTA
     others = () if job.deployment is None else job.deployment.other_runs()
-    found, assumed = [], list(_assumptions(job, completed, released, others, shared=shared))
+    cards, assumed = [], list(_assumptions(job, completed, released, others, shared=shared))
     uncovered = list(_uncovered_sentences(job, state["budgets"] if state and shared else [], others))
     for kind in client_groups(job.algorithm, job.privacy, job.population):
         joined = run_spending.rounds_joined(kind, completed, job.round_limits)
@@ -74,19 +74,19 @@ def certify_run(
                 delta,
                 assumptions=assumed,
                 not_covered=uncovered,
-                claims=[_certify_claim(each, delta) for each in stated if each.release.unit == release.unit],
+                claims=[_certify_claim(claim, delta) for claim in stated if claim.release.unit == release.unit],
                 ledger=mark,
                 on_word_of=[own.title for own in trusted_parts(job.algorithm)],
             )
-            found.append(certified)
+            cards.append(certified)
     promised = None if job.privacy is None else (job.privacy.unit, job.privacy.against)
-    differ = any(each.clients is not None for each in found)
-    return sorted(found, key=lambda each: ((each.unit, each.view) != promised, -each.epsilon)) if differ else found
+    differ = any(card.clients is not None for card in cards)
+    return sorted(cards, key=lambda card: ((card.unit, card.view) != promised, -card.epsilon)) if differ else cards
 
 
-def _certify_claim(each: claims.PaperClaim, delta: float) -> Claim:
-    epsilon = accountant.epsilon(each.release.event, delta, each.release.relation)
-    return Claim(epsilon=epsilon, delta=delta, source=each.source, reason=each.reason)
+def _certify_claim(claim: claims.PaperClaim, delta: float) -> Claim:
+    epsilon = accountant.epsilon(claim.release.event, delta, claim.release.relation)
+    return Claim(epsilon=epsilon, delta=delta, source=claim.source, reason=claim.reason)
 
 
 def card_text(cards: list[Guarantee]) -> str:

@@ -180,11 +180,11 @@ def _finish(job: Job, record: RunRecord, key_dir: Path | None, ended: _LoopEnd) 
     ledger = record.open_ledger()
     cards = run_guarantees.certify_run(job, ended.done, ledger, shared=record.shares_ledger, released=ended.released)
     metrics = json_numbers(job.evaluate(ended.state.params))
-    found = run_guarantees.guarantee_data(job, ended.done, ended.stopped, cards, ledger) | {"metrics": metrics}
+    guarantee = run_guarantees.guarantee_data(job, ended.done, ended.stopped, cards, ledger) | {"metrics": metrics}
     if job.task.person is not None and job.holds_data:
-        found |= {"rows_left_out": job.task.rows_left_out}
+        guarantee |= {"rows_left_out": job.task.rows_left_out}
     record.write_outcome(
-        job.model.module_with_params(ended.state.params).state_dict(), found, run_guarantees.card_text(cards)
+        job.model.module_with_params(ended.state.params).state_dict(), guarantee, run_guarantees.card_text(cards)
     )
     if ended.done == job.rounds:
         run_keys.delete_key(record.identity.id, key_dir)

@@ -81,9 +81,9 @@ def owner_notices(task: Task) -> Iterator[str]:
         )
 
 
-def _bounds(found: Person | None, wanted: Person) -> bool:
+def _bounds(kept: Person | None, wanted: Person) -> bool:
     """Whether the bound that the data keeps is enough for the bound that is wanted."""
-    return found is not None and found.column == wanted.column and found.max_examples <= wanted.max_examples
+    return kept is not None and kept.column == wanted.column and kept.max_examples <= wanted.max_examples
 
 
 def _describe(person: Person) -> str:

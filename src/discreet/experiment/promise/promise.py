@@ -84,10 +84,10 @@ def promise_event(
         Unsupported: The releases say nothing about the promised unit and viewer.
         InvalidInput: The algorithm releases nothing, so it protects nobody.
     """
-    found = compose_rounds(algorithm, rounds, population, released)
+    composed = compose_rounds(algorithm, rounds, population, released)
     overlapping = privacy.unit != "client" and population.max_multiplicity > 1
     # protecting one client does not protect an example that several clients hold
-    releases = [each for each in found if not (overlapping and each.unit == "client")]
+    releases = [release for release in composed if not (overlapping and release.unit == "client")]
     for relation in relations_for(privacy.unit):
         budget = Budget(
             unit=privacy.unit,
@@ -101,7 +101,7 @@ def promise_event(
         except Unsupported:
             continue
         return PromiseEvent(event, priced_under, budget)
-    raise _unsupported_promise(algorithm, privacy, found)
+    raise _unsupported_promise(algorithm, privacy, composed)
 
 
 def client_groups(algorithm: Algorithm, privacy: Privacy | None, population: Population) -> list[ClientGroup]:
@@ -114,18 +114,18 @@ def client_groups(algorithm: Algorithm, privacy: Privacy | None, population: Pop
         )
     if own and algorithm.mechanism.is_private and not isinstance(algorithm.mechanism, LocalNoise):
         raise per_client.single_noise_error()
-    found = []
+    groups = []
     for clients, alike in algorithm.client_groups(population):
         if privacy is None or not own:
-            found.append(ClientGroup(clients, alike, privacy))
+            groups.append(ClientGroup(clients, alike, privacy))
             continue
         members = range(population.clients) if clients is None else clients
         for epsilon in dict.fromkeys(own[client] for client in members):
             group = tuple(client for client in members if own[client] == epsilon)
-            found.append(ClientGroup(group, alike, replace(privacy, epsilon=epsilon)))
-    if population.max_multiplicity > 1 and len(found) > 1:
+            groups.append(ClientGroup(group, alike, replace(privacy, epsilon=epsilon)))
+    if population.max_multiplicity > 1 and len(groups) > 1:
         raise soundness.overlap_error(population)
-    return found
+    return groups
 
 
 def _unsupported_promise(algorithm: Algorithm, privacy: Privacy, releases: Sequence[Release]) -> InvalidInput:
@@ -136,13 +136,13 @@ def _unsupported_promise(algorithm: Algorithm, privacy: Privacy, releases: Seque
             f"The promise is about {asked}, and {undeclared[0].kind} doesn't declare what it releases.",
             fix=f"Declare {', '.join(contract.undeclared)} in it; or leave [privacy] out for a run without a card.",
         )
-    offered = [f"one {unit_name(each.unit)} against the {each.view}" for each in releases]
+    offered = [f"one {unit_name(release.unit)} against the {release.view}" for release in releases]
     if not offered:
         return InvalidInput(
             f"The promise is about {asked}, and this algorithm adds no noise, so it protects nobody.",
             fix='Use recipe = "pfl" or "dp_fedavg", or leave [privacy] out for a run without privacy.',
         )
-    trusted = privacy.against == "server" and all(each.view == "public" for each in releases)
+    trusted = privacy.against == "server" and all(release.view == "public" for release in releases)
     why = " The server adds the noise itself, so it is trusted." if trusted else ""
     return Unsupported(
         f"The promise is about {asked}, and this algorithm protects {' and '.join(dict.fromkeys(offered))}.{why}",

@@ -54,7 +54,7 @@ def compose_rounds(
     rounds_joined = algorithm.sampling.rounds_joined(population, rounds)
     most_expensive = sorted(released, key=_by_noise_shares)[:rounds_joined]
     actual = _count_releases(algorithm, population, most_expensive)
-    as_planned = [ReleasedRound(each.round, None) for each in most_expensive]
+    as_planned = [ReleasedRound(record.round, None) for record in most_expensive]
     if len(most_expensive) == rounds_joined and actual == _count_releases(algorithm, population, as_planned):
         return planned
     return [replace(release, event=_compose_event(release, actual)) for release in planned]
@@ -70,7 +70,7 @@ def _count_releases(
 ) -> Counter[tuple[Release, ...]]:
     """Count the releases of single rounds. Rounds that are alike are computed once."""
     is_changing = algorithm.has_uneven_rounds(population)
-    distinct = Counter(each if is_changing else ReleasedRound(0, each.noise_shares) for each in released)
+    distinct = Counter(record if is_changing else ReleasedRound(0, record.noise_shares) for record in released)
     counts: Counter[tuple[Release, ...]] = Counter()
     for (round, noise_shares), count in distinct.items():
         counts[tuple(algorithm.releases(population, round, contributors=noise_shares))] += count

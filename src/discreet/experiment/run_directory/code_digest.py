@@ -23,13 +23,13 @@ from torch import Tensor, nn
 from discreet.data.features.feature_cache import tensor_digest
 from discreet.experiment.run_directory.module_files import ModuleFiles, is_installed, is_library
 
-PLAIN = (  # whose representation is their value
+PLAIN = (  # types whose representation is their value
     *(str, bytes, int, float, complex, type(None), type(...), range, slice),
     *(np.generic, torch.dtype, torch.device, PurePath, re.Pattern),
 )
 LIBRARIES = {"discreet", "torch", "numpy", *sys.stdlib_module_names}
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-# Of a class: where it stands, what it says of itself, and what Python keeps there.
+# Attributes of a class that say where it is, document it, or belong to Python.
 NOT_CODE = {"__module__", "__doc__", "__dict__", "__weakref__", "__firstlineno__", "__static_attributes__"}
 COMPILERS = ("torch._dynamo", "torch._inductor")  # whose objects count what they compiled, and hold addresses
 HOOKS = ("_forward_pre_hooks", "_forward_hooks")
@@ -37,7 +37,7 @@ HOOKS = ("_forward_pre_hooks", "_forward_hooks")
 
 def code_digest(*objects: Any, trained: Iterable[Tensor] = ()) -> str:
     """Return one digest of what these functions, classes and modules do. Only the shape of `trained` tensors counts."""
-    walk = _Walk([each for each in objects if each is not None], {id(each) for each in trained})
+    walk = _Walk([item for item in objects if item is not None], {id(item) for item in trained})
     walk.visit(objects)
     walk.finish()
     return hashlib.sha256("\n".join(walk.lines).encode()).hexdigest()
@@ -49,7 +49,7 @@ class _Walk:
     def __init__(self, roots: list[Any], trained: set[int]) -> None:
         self.lines: list[str] = []
         self._trained = trained
-        self._own = {_package(each) for each in roots} - LIBRARIES  # installed, maybe, and yet what was asked about
+        self._own = {_package(root) for root in roots} - LIBRARIES  # to be digested even if they are installed
         self._files = ModuleFiles()
         self._numbers: dict[int, int] = {}
         self._found: list[Any] = []  # kept, since an id belongs to its object only while that lives
@@ -93,7 +93,7 @@ class _Walk:
         elif isinstance(value, AbstractSet):
             self._set(value)
         elif type(value) in (dict, MappingProxyType):
-            self._visit_all("mapping", (each for pair in value.items() for each in pair))
+            self._visit_all("mapping", (item for pair in value.items() for item in pair))
         elif isinstance(value, ModuleType):
             self._module(value)
         elif isinstance(value, type):
@@ -110,8 +110,8 @@ class _Walk:
     def _visit_all(self, what: str, values: Iterable[Any]) -> None:
         held = list(values)
         self.lines.append(f"{what} of {len(held)}")
-        for each in held:
-            self.visit(each)
+        for item in held:
+            self.visit(item)
 
     def _tensor(self, value: Tensor) -> None:
         if id(value) in self._trained:
@@ -127,7 +127,7 @@ class _Walk:
             self.lines.append(f"array {value.dtype} {value.shape} {content}")
 
     def _code(self, code: CodeType) -> None:
-        """What it does, and not where it stands: no file, no line, and no name of its own."""
+        """Describe what the code does, without its file, its lines and its own name."""
         about = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
         names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
         self.lines.append(f"code {about} {names} {code.co_code.hex()} {code.co_exceptiontable.hex()}")
@@ -157,8 +157,8 @@ class _Walk:
                 self._named_values(vars(value), names, seen)
 
     def _class(self, kind: type) -> None:
-        methods = (each for each in vars(kind).values() if isinstance(each, FunctionType) and _file(each) is not None)
-        if not self._is_own(kind) and not any(self._is_own(each) for each in methods):
+        methods = [value for value in vars(kind).values() if isinstance(value, FunctionType)]
+        if not self._is_own(kind) and not any(_file(method) and self._is_own(method) for method in methods):
             self.lines.append(f"class {_qualified_name(kind)}")
             return
         self._files.add_module(_home(kind))
@@ -177,16 +177,16 @@ class _Walk:
             self.lines.append(f"module {_qualified_name(module)}")
 
     def _set(self, value: AbstractSet[Any]) -> None:
-        """A set's order differs from process to process."""
+        """Describe a set in a fixed order, since its own differs from process to process."""
         self.visit(type(value))
-        self._visit_all("set", sorted(value, key=lambda each: ADDRESS.sub("", repr(each))))
+        self._visit_all("set", sorted(value, key=lambda item: ADDRESS.sub("", repr(item))))
         if self._is_own(type(value)):
             self._state(object.__getstate__(value))
 
     def _script(self, script: Any) -> None:
-        """What TorchScript compiled from a function or a module, and its constants, which the text only names."""
+        """Describe what TorchScript compiled from a function or module, with the constants that its text only names."""
         graph = script.inlined_graph  # whose nodes live as long as it does
-        constants = [each.output().toIValue() for each in graph.findAllNodes("prim::Constant")]
+        constants = [node.output().toIValue() for node in graph.findAllNodes("prim::Constant")]
         self._visit_all(f"script {script.code}", constants)
 
     def _network(self, network: nn.Module) -> None:
@@ -199,10 +199,10 @@ class _Walk:
         for hooks in HOOKS:
             self._visit_all(hooks, getattr(network, hooks).values())
         for held in (network._parameters, network._buffers, network._modules):
-            self._visit_all("held", (each for pair in held.items() for each in pair))
+            self._visit_all("held", (item for pair in held.items() for item in pair))
 
     def _object(self, value: Any) -> None:
-        """Its class and its state: all fields, and what a pickle would hold. Where neither is known, the class only."""
+        """Describe the object's class and its state: all fields and what a pickle would hold, as far as known."""
         self.visit(type(value))
         if _home(type(value)).startswith(COMPILERS):
             return
@@ -219,19 +219,19 @@ class _Walk:
             self.lines.append(f"global {reduced}")
 
     def _state(self, state: Any) -> None:
-        """As `__getstate__` gives it: a dict of fields, or a pair of one for `__dict__` and one for slots."""
-        for each in state if isinstance(state, tuple) and len(state) == 2 else (state,):
-            if isinstance(each, dict) and all(isinstance(name, str) for name in each):
-                self._fields(each)
+        """Describe the result of `__getstate__`: a dict of fields, or a pair of dicts for `__dict__` and for slots."""
+        for part in state if isinstance(state, tuple) and len(state) == 2 else (state,):
+            if isinstance(part, dict) and all(isinstance(name, str) for name in part):
+                self._fields(part)
             else:
-                self.visit(each)
+                self.visit(part)
 
     def _fields(self, fields: Mapping[str, Any]) -> None:
         kept = {name: value for name, value in fields.items() if name not in NOT_CODE}
-        self._visit_all("fields", (each for pair in sorted(kept.items(), key=lambda pair: pair[0]) for each in pair))
+        self._visit_all("fields", (item for pair in sorted(kept.items(), key=lambda pair: pair[0]) for item in pair))
 
     def _is_own(self, value: Any) -> bool:
-        """Whether it is the user's: neither of a library nor installed, unless it is what was asked about."""
+        """Whether the value is the user's: neither of a library nor installed, unless the digest is of its package."""
         package, file = _package(value), _file(value)
         if file is None or not file.is_absolute():
             return package not in LIBRARIES
@@ -239,7 +239,7 @@ class _Walk:
 
 
 def _pickle_parts(value: Any) -> Any:
-    """What a pickle of the object would hold; None where it can't be pickled."""
+    """Return what a pickle of the object would hold, None if it can't be pickled."""
     try:
         return value.__reduce_ex__(2)
     except Exception:  # noqa: BLE001 - a class may refuse in any way
@@ -255,13 +255,13 @@ def _contents(cell: CellType) -> Any:
 
 def _names(code: CodeType) -> Iterator[str]:
     yield from code.co_names
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from _names(each)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
 
 
 def _home(value: Any) -> str:
-    """The module that it was written in. Decorators copy `__module__` from one function to another."""
+    """Return the module that defines it. Decorators copy `__module__` from one function to another."""
     if isinstance(value, FunctionType):
         named = value.__globals__.get("__name__")
     else:
@@ -270,7 +270,7 @@ def _home(value: Any) -> str:
 
 
 def _file(value: Any) -> Path | None:
-    """The file that it was written in."""
+    """Return the file that defines it."""
     if isinstance(value, FunctionType):
         named = value.__globals__.get("__file__")
     else:

@@ -73,7 +73,7 @@ def take_fingerprint(job: Job) -> Fingerprint:
         experiment=keyed_value("experiment", _experiment(job)),
         training_data=keyed_value("training data", _examples(job.data) if job.holds_data else None),
         public_data=keyed_value("public data", None if job.public_data is None else _examples(job.public_data)),
-        test_data=keyed_value("test data", [tensor_digest(each) for each in job.test_data]),
+        test_data=keyed_value("test data", [tensor_digest(tensor) for tensor in job.test_data]),
         model=keyed_value("model", code_digest(network, trained=trained)),
         own_code=keyed_value("own code", [code_digest(*_user_objects(job)), *_own_files(job)]),
         source=keyed_value("source", discreet_source()),

@@ -48,7 +48,7 @@ class ModuleFiles:
         self._seen: set[str] = set()
 
     def lines(self) -> list[str]:
-        """One line for each file, with its name and its digest, in an order that does not depend on the folder."""
+        """Return a line for each file with its name and its digest, in an order that does not depend on the folder."""
         return sorted(f"file {path.name} {content}" for path, content in self._digests.items())
 
     def add_module(self, name: str) -> None:
@@ -82,7 +82,7 @@ class ModuleFiles:
 
 
 def _imports(code: CodeType, package: str) -> Iterator[str]:
-    """The names of modules that the code imports; `from a import b` gives both a and a.b, which may be a module."""
+    """Yield the names of modules that the code imports; `from a import b` gives a and a.b, which may be a module."""
     before: list[dis.Instruction] = []
     for step in dis.get_instructions(code):
         if step.opname == "IMPORT_NAME":
@@ -92,16 +92,16 @@ def _imports(code: CodeType, package: str) -> Iterator[str]:
             except ImportError:  # relative, outside a package: it would fail when run, too
                 continue
             yield name
-            yield from (f"{name}.{each}" for each in wanted or () if each != "*")
+            yield from (f"{name}.{member}" for member in wanted or () if member != "*")
         if step.opname != "EXTENDED_ARG":
             before.append(step)
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from _imports(each, package)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _imports(constant, package)
 
 
 def _source_of(name: str) -> Path | None:
-    """The file of a module, loaded or not; None where there is no such module or it has no file."""
+    """Return the file of a module, loaded or not; None if there is no such module or it has no file."""
     if (module := sys.modules.get(name)) is not None:
         file = getattr(module, "__file__", None)
         return Path(file) if file else None
@@ -110,14 +110,14 @@ def _source_of(name: str) -> Path | None:
 
 
 def _find_spec(name: str) -> ModuleSpec | None:
-    """As importlib.util.find_spec, but parent packages are not imported."""
+    """Find a module as importlib.util.find_spec does, without importing its parent packages."""
     parent, path = name.rpartition(".")[0], None
     if parent:
         path = _search_path(parent)
         if path is None:
             return None
-    found = (finder.find_spec(name, path) for finder in sys.meta_path if hasattr(finder, "find_spec"))
-    return next((spec for spec in found if spec is not None), None)
+    specs = (finder.find_spec(name, path) for finder in sys.meta_path if hasattr(finder, "find_spec"))
+    return next((spec for spec in specs if spec is not None), None)
 
 
 def _search_path(package: str) -> Sequence[str] | None:

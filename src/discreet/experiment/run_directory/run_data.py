@@ -73,8 +73,8 @@ class RunData:
 
     @property
     def is_seeded(self) -> bool:
-        told = (self.identity.get("seeded"), self.outcome.get("seeded"))
-        return self.experiment.get("seed") is not None or True in told
+        flags = (self.identity.get("seeded"), self.outcome.get("seeded"))
+        return self.experiment.get("seed") is not None or True in flags
 
     @property
     def has_data_ranges(self) -> bool:
@@ -84,8 +84,8 @@ class RunData:
     @property
     def rows_left_out(self) -> int | None:
         """Rows that were left out because a person had more. None if the promise is not for persons."""
-        found = self.outcome.get("rows_left_out")
-        return found if isinstance(found, int) else None
+        rows = self.outcome.get("rows_left_out")
+        return rows if isinstance(rows, int) else None
 
     @property
     def stop_reason(self) -> str | None:
@@ -106,12 +106,12 @@ class RunData:
             return None
         asked, unit = privacy.get("epsilon"), privacy.get("unit")
         own = (
-            [run_files.json_number(each) for each in asked]
+            [run_files.json_number(epsilon) for epsilon in asked]
             if isinstance(asked, list)
             else [run_files.json_number(asked)]
         )
         delta = run_files.json_number(privacy.get("delta"))
-        known = tuple(each for each in own if each is not None)
+        known = tuple(epsilon for epsilon in own if epsilon is not None)
         if not known or len(known) < len(own) or delta is None:
             return None
         named = "person" if isinstance(unit, dict) or str(unit).startswith("person") else str(unit)
@@ -139,14 +139,14 @@ class RunData:
     def metrics(self) -> dict[str, Series]:
         """Return every metric of the model by round, accuracy first."""
         names = {name: None for row in self.rounds.values() for name in _metric_names(row)}
-        found = {name: self._metric(name) or self.series(name) for name in sorted(names, key=_rank)}
-        return {name: series for name, series in found.items() if series and name != CONSTANT}
+        by_name = {name: self._metric(name) or self.series(name) for name in sorted(names, key=_rank)}
+        return {name: series for name, series in by_name.items() if series and name != CONSTANT}
 
     @property
     def training_metrics(self) -> dict[str, Series]:
         """The metrics on training examples by round, where the model was evaluated on those too."""
-        found = {name: self._metric(name, "training") for name in self.metrics()}
-        return {name: series for name, series in found.items() if series}
+        by_name = {name: self._metric(name, "training") for name in self.metrics()}
+        return {name: series for name, series in by_name.items() if series}
 
     @property
     def constant_error(self) -> float | None:
@@ -211,9 +211,9 @@ def _read_recipe(text: str) -> str | None:
 
 
 def _read_guarantees(data: Any, problems: list[str]) -> Iterator[Guarantee]:
-    for each in data if isinstance(data, list) else []:
+    for card in data if isinstance(data, list) else []:
         try:
-            yield from_plain(Guarantee, each)
+            yield from_plain(Guarantee, card)
         except DiscreetError as error:
             problems.append(f"A guarantee in guarantee.json can't be read, so it isn't shown: {error}")
 

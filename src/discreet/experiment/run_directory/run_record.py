@@ -43,11 +43,17 @@ OUTCOME = ("guarantee.json", "guarantee.txt", "report-public.html", "report.html
 
 @dataclass(frozen=True)
 class RunIdentity:
-    """What a resume needs to know. `ledger` is None when the run keeps its own, `folder` when Python gave the data.
+    """The content of run.json, which a resume needs.
 
-    `again` is the command that goes on with it, where that is not `discreet run`. `data_ranges` says that it trains on
-    ranges taken from the data, which was accepted when it was started. A run of an older version may have no
-    fingerprint; it can be read, and not resumed.
+    Attributes:
+        id: The run's random name.
+        ledger: The ledger that the run shares with others. None if it has its own.
+        folder: The folder that file names are relative to. None for a run from Python.
+        seeded: Whether all randomness comes from a seed, which protects nobody.
+        private: Whether a ledger counts the run.
+        again: The command that resumes the run, if it is not `discreet run`.
+        data_ranges: Whether ranges were taken from the data, which the user accepted at the start.
+        fingerprint: Digests of data and code. None for a run of an older version, which can be read but not resumed.
     """
 
     id: str
@@ -61,19 +67,28 @@ class RunIdentity:
 
     @classmethod
     def read(cls, data: dict[str, Any]) -> "RunIdentity":
-        """From run.json. What a newer version added is left out: it matters to a resume alone, and that is refused."""
+        """Read run.json. Fields of a newer version are left out: only a resume needs them, and it is refused."""
         known = {field.name: data[field.name] for field in fields(cls) if field.name in data}
         return cls(**known | {"fingerprint": Fingerprint.read(data.get("fingerprint"))})
 
     def round_key(self, round: int) -> str:
-        """What a round is reserved under: one run, of exactly this experiment, data and code."""
+        """Return the ledger's key of a round: it names the run, and its experiment, data and code by their digest."""
         assert self.fingerprint is not None  # a run that has none is neither started nor resumed
         return f"run {self.id} round {round} of {self.fingerprint.digest}"
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The server's state after `done` rounds, the last round's line, and what a bit-identical resume depends on."""
+    """The server's state after `completed` rounds, and what a bit-identical resume depends on.
+
+    Attributes:
+        completed: Number of completed rounds.
+        run: The run's id.
+        block_size: The number of clients that are trained at once.
+        experiment: Digest of the resolved experiment.
+        line: The record of the last round.
+        state: The server's state.
+    """
 
     completed: int
     run: str
@@ -170,7 +185,7 @@ class RunRecord:
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
         groups = checkpoint.state._asdict().items()
-        tensors = {f"{group}/{name}": value for group, each in groups for name, value in each.items()}
+        tensors = {f"{group}/{name}": value for group, members in groups for name, value in members.items()}
         about = {
             "done": str(checkpoint.completed),
             "run": checkpoint.run,
@@ -204,8 +219,8 @@ class RunRecord:
             )
         state = ServerState(
             *(
-                {name: tensors[f"{group}/{name}"].to(value.device) for name, value in each.items()}
-                for group, each in like._asdict().items()
+                {name: tensors[f"{group}/{name}"].to(value.device) for name, value in members.items()}
+                for group, members in like._asdict().items()
             )
         )
         line = json.loads(about["line"])

@@ -58,7 +58,7 @@ class Ledger:
             raise InvalidInput(
                 "A ledger needs at least one budget.", fix="Name a unit, relation, view, epsilon, delta."
             )
-        if len({(each.unit, each.relation, each.view, each.clients) for each in budgets}) < len(budgets):
+        if len({(budget.unit, budget.relation, budget.view, budget.clients) for budget in budgets}) < len(budgets):
             raise InvalidInput("Two budgets are for the same unit, relation and view.", fix="Keep the smaller one.")
         orders = tuple(best_order(budget, tuned_to) for budget in budgets) if mode == "filter" else ()
         Log.create(Path(path), to_plain(entries.OpenEntry(mode=mode, budgets=tuple(budgets), orders=orders)))

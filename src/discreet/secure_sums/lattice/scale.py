@@ -124,12 +124,12 @@ def fewest_bits(plan: SumPlan, wraparound: float = 1e-9, scale: float | None = N
     Without a scale, choose the smallest ring in which rounding adds no more than COARSEST to the sensitivity.
     """
     asked = _least_scale(plan) if scale is None else scale
-    found = bisect_left(
+    extra = bisect_left(
         range(2, plan.bits + 1),
         True,
         key=lambda bits: wraparound_probability(replace(plan, bits=bits), asked) <= wraparound,
     )
-    return min(2 + found, plan.bits)  # where none is enough, `fitted` says what can be had, and `check` what can't
+    return min(2 + extra, plan.bits)  # if none is enough, `fit_scale` or `check_scale` refuses
 
 
 def _least_scale(plan: SumPlan) -> float:

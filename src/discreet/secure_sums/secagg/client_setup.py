@@ -37,9 +37,9 @@ def on_roster(state: ClientState, roster: Roster, identity: bytes | None) -> Sha
     own, end = key_agreement.KEY_BYTES, key_agreement.KEY_BYTES * (1 + terms.rounds)
     state.roster, state.present, state.neighbours = digest, frozenset(roster.digests), neighbours
     state.channels = key_agreement.agree(
-        state.sealing_key, {peer: each[:own] for peer, each in roster.published.items()}
+        state.sealing_key, {peer: keys[:own] for peer, keys in roster.published.items()}
     )
-    state.mask_publics = {peer: each[own:end] for peer, each in roster.published.items()}
+    state.mask_publics = {peer: keys[own:end] for peer, keys in roster.published.items()}
     return Shares(state.client, _share_mask_keys(state))
 
 
@@ -47,7 +47,7 @@ def on_members(state: ClientState, message: Members, identity: bytes | None) -> 
     """Store the shares of the neighbours that belong to the session."""
     if state.client not in message.members or not message.members <= state.present:
         raise WrongList("The list of members lacks this client, or names one that sent no keys.")
-    partners = {each for each in state.neighbours if each in message.members}
+    partners = {peer for peer in state.neighbours if peer in message.members}
     require_clients(len(message.members), state.terms.minimum, "shared their keys")
     require_clients(len(partners) + 1, state.terms.threshold, "of this neighbourhood shared their keys")
     if set(message.sealed) != partners:

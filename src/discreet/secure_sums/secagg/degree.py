@@ -61,9 +61,9 @@ def plan_degree(
         colluding=max(least.colluding, min(1.0, colluding / clients)),
         leaving=max(least.leaving, min(1.0, leaving / clients)),
     )
-    found = degree_for(clients, both)
-    if found.assumptions is not None:
-        return found
+    degree = degree_for(clients, both)
+    if degree.assumptions is not None:
+        return degree
     return all_pairs(clients, _all_pairs_threshold(clients, colluding, leaving, signed=signed))
 
 
@@ -77,11 +77,11 @@ def degree_for(clients: int, assumptions: Assumptions) -> Degree:
     if not most or _find_threshold(clients, most, assumptions) is None:  # fewer are hardly worth the search
         return all_pairs(clients, _two_thirds(clients))
     for neighbours in range(2, most + 1, 2):
-        found = _find_threshold(clients, neighbours, assumptions)
-        if found is not None:
+        lowest = _find_threshold(clients, neighbours, assumptions)
+        if lowest is not None:
             return Degree(
                 neighbours=neighbours,
-                threshold=found,
+                threshold=lowest,
                 minimum=fewest_survivors(clients, assumptions),
                 assumptions=assumptions,
             )

@@ -48,5 +48,5 @@ def survivors_statement(
     terms: Terms, roster: bytes, members: Collection[int], number: int, survivors: Collection[int]
 ) -> bytes:
     """Return what all clients must agree on before a share is revealed: keys, members, round and survivors."""
-    lists = [Writer().clients(each, terms.clients).to_bytes() for each in (members, survivors)]
+    lists = [Writer().clients(listed, terms.clients).to_bytes() for listed in (members, survivors)]
     return key_agreement.statement(terms.context, "survivors", roster, number, *lists)

@@ -27,5 +27,5 @@ def neighbourhoods(around: Sequence[int], degree: int) -> dict[int, tuple[int, .
 def _neighbours_at(place: int, around: Sequence[int], degree: int) -> tuple[int, ...]:
     size, reach = len(around), degree // 2
     if degree >= size - 1:
-        return tuple(sorted(each for each in around if each != around[place]))
+        return tuple(sorted(client for client in around if client != around[place]))
     return tuple(sorted(around[(place + step) % size] for step in range(-reach, reach + 1) if step))

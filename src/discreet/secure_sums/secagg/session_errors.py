@@ -1,40 +1,39 @@
-"""Why a secure sum was not made: one class for each reason.
+"""Errors of secure sums: one class for each reason.
 
-Three kinds differ in what is left. A message that was refused changed nothing. A round that is over leaves the session
-fit for the next one. An abort ends the session: the other side broke the rules, and the secrets are erased.
-In none of them was an update revealed, and no more was released than a sum that was paid for. Whether even that could
-still be opened, `RoundOver` says.
+A refused message changes nothing. A round that is over leaves the session ready for the next one. An abort ends the
+session: the other side broke the protocol, and the secrets are erased. None of these errors reveals an update, or
+releases more than a sum that was paid for; `RoundOver.revealed` says whether that sum may still be opened.
 """
 
 from discreet.errors import DiscreetError
 
 
 class SecaggError(DiscreetError):
-    """A secure sum was not made."""
+    """A secure sum could not be made."""
 
 
 class BadMessage(SecaggError):
-    """These bytes are no message, or no saved state, of this protocol and these terms; nothing changed."""
+    """The bytes are not a message or a saved state of this protocol under these terms; nothing changed."""
 
 
 class OutOfTurn(SecaggError):
-    """A message, or a call, that this stage of the session does not expect; nothing changed."""
+    """This stage of the session does not expect the message or the call; nothing changed."""
 
 
 class WrongRound(OutOfTurn):
-    """A message of another round, sent again or too late; nothing changed, and nothing is revealed for that round."""
+    """The message is of another round; nothing changed, and nothing is revealed for that round."""
 
 
 class NotAMember(SecaggError):
-    """A message of, or to, a client that is not in this session or not in this round; nothing changed."""
+    """The client is not in this session or not in this round; nothing changed."""
 
 
 class RoundOver(SecaggError):
-    """This round is over, without a sum.
+    """The round is over without a sum.
 
-    `revealed` says whether clients had been asked for shares by then. If not, its masks stay on for good, and nothing
-    was released. If so, some have answered, and an answer that comes too late would open the sum for whoever kept the
-    others: it must count as released.
+    `revealed` says whether clients had already been asked for shares. If not, the masks are never removed, and nothing
+    was released. If so, some have answered, and a late answer would open the sum for anyone who kept the others: the
+    sum must count as released.
     """
 
     def __init__(self, problem: str, *, fix: str = "", revealed: bool = False) -> None:
@@ -47,15 +46,15 @@ class TooFewClients(RoundOver):
 
 
 class WrongShare(RoundOver):
-    """Revealed shares do not give the secret that their owner committed to."""
+    """The revealed shares do not give the secret that their owner committed to."""
 
 
 class SessionOver(SecaggError):
-    """The session was aborted before; it holds no secrets any more."""
+    """The session was aborted earlier and holds no secrets."""
 
 
 class Abort(SecaggError):
-    """The other side broke the rules: the session is over and its secrets are erased."""
+    """The other side broke the protocol: the session is over and its secrets are erased."""
 
 
 class WrongKeys(Abort):
@@ -63,23 +62,23 @@ class WrongKeys(Abort):
 
 
 class BadSignature(Abort):
-    """A key is not signed by the client whose it is said to be."""
+    """A key is not signed by the client that it is attributed to."""
 
 
 class WrongList(Abort):
-    """A list of members or survivors that can't be: this client, who answered, is missing, or a stranger is in it."""
+    """A list of members or survivors lacks this client, although it answered, or contains a client it must not."""
 
 
 class BothShares(Abort):
-    """A second survivor list in one round: to answer it would hand over both shares of a client, and so its update."""
+    """A second survivor list came in one round; answering it would reveal both shares of a client, and its update."""
 
 
 class ListsDiffer(Abort):
-    """A neighbour did not sign the survivor list that this client was shown."""
+    """A neighbour did not sign the survivor list that this client received."""
 
 
 class BadShares(Abort):
-    """Encrypted shares that were changed, or meant for another client, round or session."""
+    """Sealed shares were changed, or are for another client, round or session."""
 
 
 def require_clients(count: int, needed: int, what: str) -> None:

@@ -22,7 +22,7 @@ from discreet.secure_sums.secagg.wire import VERSION, Reader, Writer
 
 SESSION_BYTES, PURPOSE_BYTES = 16, 32
 MOST_CLIENTS, MOST_ROUNDS, MOST_NUMBERS = 10**5, 10**5, 2**32
-SECURITY_BITS = 30  # a graph that fails more often than once in 2^30 is none to rely on
+SECURITY_BITS = 30  # a graph must not fail more often than once in 2^30
 NUMBERS = ("clients", "length", "bits", "rounds", "neighbours", "threshold", "minimum")
 SHARES, ASSUMED = ("colluding", "leaving", "security_bits", "correctness_bits"), "<4d"
 Octets = Annotated[bytes, Strict()]
@@ -30,24 +30,34 @@ Octets = Annotated[bytes, Strict()]
 
 @part
 class Terms:
-    """A cohort of `clients`, numbered from 0, sums vectors of `length` numbers modulo 2^`bits`, in `rounds` rounds.
-
-    Each client has `neighbours` neighbours (all others: all pairs), and `threshold` of the shares that it and they hold
-    open a secret. A sum is made only over `minimum` clients or more.
+    """The terms of a session: who sums which vectors, in how many rounds, and how many shares open a secret.
 
     Guarantee: an honest-but-curious server, with fewer than `threshold` colluding clients in any neighbourhood, learns
-    from a round nothing but the sum over the survivors; on a graph, but for the chance 2^−security_bits that `assumed`
-    allows, of the colluding and leaving that it names. Terms whose graph has a larger chance can't be made, nor read.
+    nothing from a round but the sum over the survivors. On a graph this fails with a probability of at most
+    2^−security_bits, for the shares of colluding and leaving clients that `assumptions` names. Terms whose graph fails
+    more often can't be built or read.
 
-    A server that lies forges keys, shows clients different lists, and names as leavers whom it likes. With
-    `identities`, one Ed25519 public key for each client, and all pairs, it learns no more than a curious one, as long
-    as at most `split_views` clients side with it. On a graph nothing is promised against it: it can cut the circle by
-    naming the right leavers. Without identities nobody knows whose keys it hands on: it can put itself in a client's
-    place.
+    A lying server can forge keys, show clients different lists, and name any client as a leaver. With `identities` and
+    all pairs it learns no more than a curious one, as long as at most `tolerated_colluders` clients side with it. On a
+    graph nothing is promised against it: it can cut the circle by naming the right leavers. Without identities nobody
+    knows whose keys it hands on: it can put itself in a client's place.
+
+    Attributes:
+        session: Random bytes that name the session.
+        purpose: A digest of what is summed, the same for all clients.
+        clients: The number of clients, which are numbered from 0.
+        length: Numbers in a vector.
+        bits: The vectors are summed modulo 2^bits.
+        rounds: Rounds of the session.
+        neighbours: Neighbours of each client, with whom it shares masks; all others for all pairs.
+        threshold: Shares that open a secret, of those that a client and its neighbours hold.
+        minimum: The fewest clients in a sum.
+        identities: One Ed25519 public key for each client, in a signed session.
+        assumptions: What a graph withstands; None for all pairs.
     """
 
     session: Octets
-    purpose: Octets = bytes(PURPOSE_BYTES)  # a digest of what is summed, which all have to be told alike
+    purpose: Octets = bytes(PURPOSE_BYTES)
     clients: Count
     length: Count
     bits: Count = 32
@@ -56,7 +66,7 @@ class Terms:
     threshold: Count
     minimum: Count
     identities: tuple[Octets, ...] = ()
-    assumptions: Assumptions | None = None  # of a graph: what it withstands
+    assumptions: Assumptions | None = None
 
     @classmethod
     def choose(
@@ -145,9 +155,7 @@ class Terms:
     def _check_identities(self) -> None:
         if not self.identities:
             return
-        if len(self.identities) != self.clients or any(
-            len(each) != key_agreement.KEY_BYTES for each in self.identities
-        ):
+        if len(self.identities) != self.clients or any(len(key) != key_agreement.KEY_BYTES for key in self.identities):
             raise InvalidInput(
                 f"Terms: identities must be one Ed25519 public key of {key_agreement.KEY_BYTES} bytes for each of "
                 f"{self.clients} clients, and got {len(self.identities)}."
@@ -156,7 +164,7 @@ class Terms:
             raise UnsoundCombination("Terms: identities must differ, or one client could speak for two.")
 
     def _check_graph(self) -> None:
-        """Few neighbours protect by chance: of what is assumed, the chance that they don't must be as small as said."""
+        """Refuse a graph that fails more often than its assumptions state, or states none."""
         _check_range("neighbours, on a graph,", self.neighbours, 2, MOST_NEIGHBOURS)
         use = "Let Terms.choose find the neighbours, or use all pairs."
         if self.assumptions is None:
@@ -195,9 +203,9 @@ class Terms:
 
     @property
     def tolerated_colluders(self) -> int | None:
-        """So many clients may side with a server that lies, and still no two lists can both be answered.
+        """The number of clients that may side with a lying server while no two survivor lists can both be answered.
 
-        None: nothing is promised against it, even alone.
+        None if nothing is promised against a lying server, even without colluding clients.
         """
         return 2 * self.threshold - self.clients - 1 if self.has_signatures and not self.is_on_graph else None
 
@@ -207,7 +215,7 @@ class Terms:
 
     @cached_property
     def context(self) -> bytes:
-        """The digest of all terms. It is in every message and under every key: other terms, other keys."""
+        """The digest of all terms, which is part of every message and of every derived key."""
         return key_agreement.digest(self.to_bytes())
 
     def to_bytes(self) -> bytes:

@@ -24,9 +24,9 @@ def unmask(cohort: Cohort, current: Round) -> Total:
 
     The masks that two survivors share have cancelled in the sum.
     """
-    lost = {each for each in cohort.members - current.survivors if cohort.partners(each) & current.survivors}
-    seeds = {each: _recover_secret(cohort, current, each) for each in sorted(current.survivors)}
-    privates = {each: _recover_secret(cohort, current, each) for each in sorted(lost)}
+    lost = {client for client in cohort.members - current.survivors if cohort.partners(client) & current.survivors}
+    seeds = {client: _recover_secret(cohort, current, client) for client in sorted(current.survivors)}
+    privates = {client: _recover_secret(cohort, current, client) for client in sorted(lost)}
     masks, total = Masks(cohort.terms.ring), current.total
     for client, seed in seeds.items():
         key, commitment = self_mask(cohort.terms, current.number, client, seed)
