@@ -5,15 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from discreet.privacy import gaussian
-from discreet.privacy.events import (
-    GaussianNoise,
-    LaplaceNoise,
-    PoissonSampled,
-    SampledWithoutReplacement,
-    Step,
-    step_noise,
-)
+from discreet.privacy import events, gaussian
+from discreet.privacy.events import Step, step_noise
 from discreet.privacy.release import Relation, scale_sensitivity
 
 Steps: TypeAlias = Mapping[Step, int]
@@ -78,7 +71,8 @@ class MomentsAccountant:
     def supports(self, steps: Steps, relation: Relation) -> bool:
         unsampled_only = relation == "replace"  # doubling bounds a step's (ε, δ) under sampling, not its moments
         return all(
-            isinstance(step, GaussianNoise) or (_is_poisson_gaussian(step) and not unsampled_only) for step in steps
+            isinstance(step, events.GaussianNoise) or (_is_poisson_gaussian(step) and not unsampled_only)
+            for step in steps
         )
 
     def epsilon(self, steps: Steps, delta: float, relation: Relation) -> float:
@@ -106,7 +100,7 @@ def amplify(epsilon: float, sampling_rate: float) -> float:
 
 def _singles(steps: Steps, delta: float, relation: Relation) -> list[tuple[float, int]]:
     """Return each distinct step's own ε and its count, when all steps together spend `delta`."""
-    needing = sum(count for step, count in steps.items() if not isinstance(step_noise(step), LaplaceNoise))
+    needing = sum(count for step, count in steps.items() if not isinstance(step_noise(step), events.LaplaceNoise))
     return [(_single(step, delta / max(needing, 1), relation), count) for step, count in steps.items()]
 
 
@@ -117,20 +111,20 @@ def _single(step: Step, delta: float, relation: Relation) -> float:
     mixtures share the part without the unit, and advanced joint convexity (Balle et al. 2018, Thm 2) then asks
     for no more than the pairs (with, without) and (with, with another).
     """
-    rate = step.sampling_rate if isinstance(step, PoissonSampled | SampledWithoutReplacement) else 1.0
+    rate = step.sampling_rate if isinstance(step, events.PoissonSampled | events.SampledWithoutReplacement) else 1.0
     noise = scale_sensitivity(step_noise(step), 2.0) if relation == "replace" else step_noise(step)
-    if isinstance(noise, LaplaceNoise):
+    if isinstance(noise, events.LaplaceNoise):
         return amplify(1 / noise.noise_multiplier, rate)
-    assert isinstance(noise, GaussianNoise)
+    assert isinstance(noise, events.GaussianNoise)
     return amplify(gaussian.epsilon(1 / noise.noise_multiplier, delta / rate), rate)
 
 
 def _log_moment(step: Step, order: int, relation: Relation) -> float:
     """log E[(P/Q)^λ] under P = (1−q) N(0, z²) + q N(1, z²), Q = N(0, z²): a binomial sum of positive terms."""
     noise = scale_sensitivity(step_noise(step), 2.0) if relation == "replace" else step_noise(step)
-    assert isinstance(noise, GaussianNoise)
+    assert isinstance(noise, events.GaussianNoise)
     exponent = 1 / (2 * noise.noise_multiplier**2)
-    if not isinstance(step, PoissonSampled):
+    if not isinstance(step, events.PoissonSampled):
         return order * (order + 1) * exponent
     n, q = order + 1, step.sampling_rate
     excess = [
@@ -147,9 +141,9 @@ def _log_expm1(x: float) -> float:
 
 
 def _has_single(step: Step, relation: Relation) -> bool:
-    fits = relation == "replace" or not isinstance(step, SampledWithoutReplacement)
-    return fits and isinstance(step_noise(step), GaussianNoise | LaplaceNoise)
+    fits = relation == "replace" or not isinstance(step, events.SampledWithoutReplacement)
+    return fits and isinstance(step_noise(step), events.GaussianNoise | events.LaplaceNoise)
 
 
 def _is_poisson_gaussian(step: Step) -> bool:
-    return isinstance(step, PoissonSampled) and isinstance(step.event, GaussianNoise)
+    return isinstance(step, events.PoissonSampled) and isinstance(step.event, events.GaussianNoise)

@@ -4,18 +4,8 @@ import math
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
-from discreet.privacy.events import (
-    DistributedDiscreteGaussianNoise,
-    Event,
-    GaussianNoise,
-    LaplaceNoise,
-    PoissonSampled,
-    SampledWithoutReplacement,
-    Step,
-    has_sampling,
-    step_noise,
-    steps,
-)
+from discreet.privacy import events
+from discreet.privacy.events import Event, Step, has_sampling, step_noise, steps
 from discreet.privacy.release import Person, Relation, Release, Unit, View, describe_clients
 
 VIEWERS: dict[View, str] = {
@@ -116,13 +106,13 @@ def describe_event(event: Event) -> str:
 
 def _describe_step(step: Step) -> str:
     match step:
-        case PoissonSampled():
+        case events.PoissonSampled():
             return f"{_describe_step(step.event)}, Poisson sampling at rate {compact(step.sampling_rate)}"
-        case SampledWithoutReplacement():
+        case events.SampledWithoutReplacement():
             return f"{_describe_step(step.event)}, {step.cohort:,} drawn out of {step.population:,}"
-        case GaussianNoise() | LaplaceNoise():
+        case events.GaussianNoise() | events.LaplaceNoise():
             return f"{step.kind.capitalize()} noise of multiplier {round_up(step.noise_multiplier, 6)}"
-        case DistributedDiscreteGaussianNoise():
+        case events.DistributedDiscreteGaussianNoise():
             variance, sensitivity = compact(float(round_up(step.variance, 6))), compact(step.l2_sensitivity)
             shares = f"{step.shares:,} shares of discrete Gaussian noise of variance {variance} each"
             return f"{shares} for L2 sensitivity {sensitivity}"
@@ -154,7 +144,7 @@ def release_assumptions(release: Release) -> Iterator[str]:
         )
     else:
         yield f"How many {'people' if name == 'person' else f'{name}s'} there are is public."
-    if any(isinstance(step_noise(step), GaussianNoise | LaplaceNoise) for step in steps(release.event)):
+    if any(isinstance(step_noise(step), events.GaussianNoise | events.LaplaceNoise) for step in steps(release.event)):
         yield "Sums and noise are computed in floating point, while the theorem is about real numbers."
 
 

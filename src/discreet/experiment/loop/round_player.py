@@ -7,7 +7,7 @@ from discreet.engines.engine import CohortSum, RoundRefused
 from discreet.experiment.job import Job
 from discreet.experiment.loop import diagnostics
 from discreet.experiment.loop.diagnostics import json_number, json_numbers
-from discreet.experiment.loop.round_releases import draw_cohort, paying_clients, planned_releases, releases_of_round
+from discreet.experiment.loop.round_releases import draw_cohort, planned_releases, releases_of_round
 from discreet.experiment.promise import released_rounds
 from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.experiment.run_directory.run_record import Checkpoint, RunRecord
@@ -98,10 +98,9 @@ class RoundPlayer:
         happened = released_rounds.parse_round(line)
         if self.ledger is None or ticket is None or happened is None:
             return
-        payers, shared = paying_clients(self.job, draw_cohort(self.job, happened.round)), self.record.shares_ledger
-        releases = releases_of_round(
-            self.job, happened.round, payers, noise_shares=happened.noise_shares, shared=shared
-        )
+        round, noise_shares = happened
+        cohort, shared = draw_cohort(self.job, round), self.record.shares_ledger
+        releases = releases_of_round(self.job, round, cohort, noise_shares=noise_shares, shared=shared)
         self.ledger.commit(ticket, releases)
 
     def void(self, ticket: Ticket | None) -> None:

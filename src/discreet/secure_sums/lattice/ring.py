@@ -34,5 +34,10 @@ def _check(integers: Tensor, bits: int) -> None:
         raise InvalidInput(
             f"A ring holds int64, and got {str(integers.dtype).removeprefix('torch.')}.", fix="Round first."
         )
+    check_bits(bits)
+
+
+def check_bits(bits: int) -> None:
+    """Refuse a ring that is too small to have a sign, or too large for int64."""
     if not 2 <= bits <= MOST_BITS:
         raise InvalidInput(f"A ring has between 2 and {MOST_BITS} bits, and got {bits}.")

@@ -14,7 +14,7 @@ from discreet.part import Count, Flag, NonNegative, Positive, part
 from discreet.privacy.skellam import RETRY, l1_of_integers, l2_after_rounding
 from discreet.privacy.wording import compact
 from discreet.secure_sums.discrete_noise.skellam_sampler import LARGEST_RATE, SMALLEST_RATE
-from discreet.secure_sums.lattice.ring import MOST_BITS
+from discreet.secure_sums.lattice.ring import check_bits
 
 IntegerNoise: TypeAlias = Literal["skellam", "discrete_gaussian"]
 Limit: TypeAlias = Literal["ring", "sampler", "doubles"]
@@ -43,8 +43,7 @@ class SumPlan:
     rotated: Flag = False
 
     def __post_init__(self) -> None:
-        if not 2 <= self.bits <= MOST_BITS:
-            raise InvalidInput(f"A ring has between 2 and {MOST_BITS} bits, and got {self.bits}.")
+        check_bits(self.bits)
 
 
 @part
