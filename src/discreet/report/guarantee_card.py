@@ -30,7 +30,6 @@ def guarantee_card(card: Guarantee, *, public: bool = False) -> Html:
     return tag(
         "article",
         tag("h3", f"For any one {unit}, against {onlooker_name(card.view)}"),
-        None if card.is_certified else tag("p", "Not certified: declared by a user's own code.", class_="claims"),
         tag("p", card.sentence(), class_="lead"),
         _attack_table(card),
         definition_list(_card_entries(card)),

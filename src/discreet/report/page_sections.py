@@ -68,6 +68,8 @@ def guarantees(run: RunData, *, public: bool) -> Html | None:
         return None
     cards, others = split_by_largest_epsilon(run.guarantees)
     name = "The guarantee" if len(run.guarantees) == 1 else f"The {len(run.guarantees)} guarantees"
+    if not cards[0].is_certified:
+        name = "What is declared, and not certified"
     other_clients = other_clients_table(others) if others else None
     return section(name, *(guarantee_card(card, public=public) for card in cards), other_clients)
 

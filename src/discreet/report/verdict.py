@@ -1,6 +1,7 @@
 """The verdict on a run: one sentence at the top of its page, and whether it is good news."""
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -32,11 +33,16 @@ def judge(run: RunData) -> Verdict:
     if verdict.mood == "good" and card is not None and not card.is_certified:
         verdict = Verdict(
             "none",
-            f"Not certified: what protects here is only declared, by {' and '.join(card.on_word_of)}.",
-            ("If that is true:", verdict.sentence, *verdict.more),
+            f"Not certified: the noise is only declared, by {' and '.join(map(_short_title, card.on_word_of))}.",
+            (f"If that is true: {verdict.sentence[0].lower()}{verdict.sentence[1:]}", *verdict.more),
         )
     warnings = [f"Warning: {wording.DATA_RANGES}"] if run.has_data_ranges else []
     return Verdict(verdict.mood, verdict.sentence, (*verdict.more, *warnings, *_describe_progress(run)))
+
+
+def _short_title(title: str) -> str:
+    """Shorten the digest of a user's own part; the card has all of it."""
+    return re.sub(r"(sha256 [0-9a-f]{12})[0-9a-f]{52}", r"\1…", title)
 
 
 def _judge_privacy(run: RunData) -> Verdict:

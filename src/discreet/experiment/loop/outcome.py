@@ -45,6 +45,7 @@ class Outcome:
             "rounds": self.completed,
             "epsilon": first.epsilon if first else None,
             "delta": first.delta if first else None,
+            "certified": first is not None and first.is_certified,
             "metrics": self.metrics,
             "stopped": self.stopped,
         }
