@@ -1,4 +1,4 @@
-"""Writes constraints.txt: the exact version of everything that `make` may install, resolved together by pip."""
+"""Write constraints.txt: the exact version of everything that `make` may install, resolved together by pip."""
 
 import json
 import re
@@ -31,20 +31,20 @@ LATER = (  # what later extras will need, so that one lock covers them all
 
 
 def main(target: Path) -> None:
-    pins = locked(resolved(requirements(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8")))))
+    pins = lock_lines(resolve(requirements(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8")))))
     target.write_text(HEADER + "".join(f"{pin}\n" for pin in pins), encoding="utf-8")
     sys.stdout.write(f"{target}: {len(pins)} versions\n")
 
 
 def requirements(pyproject: dict[str, Any]) -> list[str]:
-    """All that is asked for: to build, to run, by every extra, and later."""
+    """Return all requirements: of the build, the package, every extra, and those that come later."""
     project = pyproject["project"]
     extras = [each for extra in project.get("optional-dependencies", {}).values() for each in extra]
     return [*pyproject["build-system"]["requires"], *project["dependencies"], *extras, TORCH, *LATER]
 
 
-def resolved(wanted: list[str]) -> dict[str, Any]:
-    """pip's own report of what it would install into an empty environment, on this Python and this machine."""
+def resolve(wanted: list[str]) -> dict[str, Any]:
+    """Return pip's report of what it would install into an empty environment, on this Python and this machine."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed"]
@@ -53,8 +53,8 @@ def resolved(wanted: list[str]) -> dict[str, Any]:
         return found
 
 
-def locked(report: dict[str, Any]) -> list[str]:
-    """name==version, sorted; without what a version says of one build only, as +cpu does."""
+def lock_lines(report: dict[str, Any]) -> list[str]:
+    """Return the sorted lines name==version, without a build tag such as +cpu."""
     pins = {}
     for each in report["install"]:
         name = re.sub(r"[-_.]+", "-", each["metadata"]["name"]).lower()

@@ -1,7 +1,7 @@
 """Check names: no participle or particle as a whole name, no file name twice in the package, papers by their names.
 
 A function is a verb phrase or a noun of the field, a file is a noun, a boolean is a question. This check refuses what
-broke that rule most often, in the package and in the helpers of tests; `make lint` runs it.
+broke that rule most often, in the package, in the helpers of tests and in tools; `make lint` runs it.
 """
 
 import ast
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PACKAGE, TESTS = ROOT / "src" / "discreet", ROOT / "tests"
+PACKAGE, TESTS, TOOLS = ROOT / "src" / "discreet", ROOT / "tests", ROOT / "tools"
 WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 PARTICLES, PARTICIPLES, USUAL, CLASSES = (
     frozenset(WORDS[name].split()) for name in ("particles", "participles", "usual", "classes")
@@ -77,7 +77,8 @@ def check_citations(folder: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    problems = [*check_words(PACKAGE), *check_repeats(PACKAGE), *check_citations(PACKAGE), *check_words(TESTS)]
+    problems = [line for folder in (PACKAGE, TESTS, TOOLS) for line in check_words(folder)]
+    problems += [*check_repeats(PACKAGE), *check_citations(PACKAGE)]
     for problem in problems:
         print(problem)
     return 1 if problems else 0

@@ -1,4 +1,4 @@
-"""Writes docs/images/plan.png: the planner's page on the built-in experiment, as Chromium shows it.
+"""Write docs/images/plan.png: the planner's page on the built-in experiment, as Chromium shows it.
 
 Needs what `make test-browser` needs: `.venv/bin/python tools/planner_picture.py`
 """
@@ -25,17 +25,17 @@ def main() -> None:
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:
-            taken(server)
+            take_picture(server)
         finally:
             server.shutdown()
             thread.join()
     sys.stdout.write(f"{TARGET}: {TARGET.stat().st_size:,} bytes\n")
 
 
-def taken(server: PlannerServer) -> None:
-    unboxed = ["--no-sandbox"] if os.geteuid() == 0 else []  # root has no sandbox
+def take_picture(server: PlannerServer) -> None:
+    options = ["--no-sandbox"] if os.geteuid() == 0 else []  # root has no sandbox
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=unboxed)
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=options)
         page = browser.new_page(viewport=SIZE, color_scheme="light")
         page.goto(server.url)
         expect(page.locator("#tile-noise_multiplier")).not_to_have_text("…", timeout=30_000)

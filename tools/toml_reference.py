@@ -150,7 +150,7 @@ def choices(record: type, name: str, level: int) -> Iterator[str]:
         yield from section(kind, level, title(kind))
 
 
-def nested(shown: list[type]) -> Iterator[str]:
+def nested_records(shown: list[type]) -> Iterator[str]:
     """Yield a section for every record inside those that were shown, and inside these again."""
     for outer in shown:  # it grows
         for name, hint in get_type_hints(outer, include_extras=True).items():
@@ -196,7 +196,7 @@ def page() -> str:
             lines += [f"### `[algorithm.{name}]`\n", *choices(Algorithm, name, 4)]
     lines += ["## `[engine]`: who computes\n", *choices(Experiment, "engine", 3), "## Tables inside these\n"]
     hints = [*get_type_hints(Experiment, include_extras=True).values(), *parts.values()]
-    lines += nested([Experiment, *(record for hint in hints for record in records(hint))])
+    lines += nested_records([Experiment, *(record for hint in hints for record in records(hint))])
     return "\n".join(lines).rstrip() + "\n"
 
 

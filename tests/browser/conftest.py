@@ -19,12 +19,12 @@ QUESTION = replace(ANSWERED, mechanism="dp_sgd", sampling_rate=0.1, local_steps=
 def browser() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if path is None:
         pytest.fail("There is no Chromium here; Debian's package is called chromium.")
-    unboxed = ["--no-sandbox"] if os.geteuid() == 0 else []  # root has no sandbox
+    options = ["--no-sandbox"] if os.geteuid() == 0 else []  # root has no sandbox
     with sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=found, args=unboxed)
+        opened = driver.chromium.launch(executable_path=path, args=options)
         yield opened
         opened.close()
 
