@@ -43,6 +43,13 @@ def logarithmic(axes: Any) -> None:
     axes.minorticks_off()
 
 
+def make_room_below(axes: Any, share: float = 0.4) -> None:
+    """Lower the vertical axis by a share of its length, and put the legend there."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(low - share * (high - low), high)
+    axes.legend(fontsize=7, loc="lower right")
+
+
 def save_picture(drawn: Any, path: Path, said: str) -> str:
     """The picture as a file, and the line of Markdown that shows it."""
     drawn.tight_layout()

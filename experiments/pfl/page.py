@@ -1,12 +1,26 @@
 """docs/results/pfl.md from the results: the paper's number beside ours, and whether its claims hold here."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from experiments.common.means import SEEDS
 from experiments.pfl.agreement import agreement
-from experiments.pfl.cells import CLIENTS, HERE, SPLITS, TABLES, Result, chosen, table, ten_clients, were_run
+from experiments.pfl.cells import (
+    CLIENTS,
+    HERE,
+    SPLITS,
+    TABLES,
+    Cell,
+    Result,
+    cells,
+    chosen,
+    table,
+    ten_clients,
+    were_run,
+    with_settings,
+)
 from experiments.pfl.measured import NAMES, SETS, WHOSE, mean, mean_text
 from experiments.pfl.theorems import collapse, theorem_2, theorem_3
 
@@ -57,7 +71,7 @@ test set, which flatters their number a little.
 HARDWARE = """The runs with the authors' settings were made on one NVIDIA H200 (PyTorch 2.11, CUDA 13), with about 14
 runs at the same time, by
 
-    python -m experiments.pfl.reproduce table2 table3 --epsilons 2.93 2.7 1.2 --settings authors --part 1/10
+    python -m experiments.pfl.reproduce table2 table3 --settings authors --part 1/10
 
 and the like; a run took about {seconds:.0f} seconds of the GPU.
 """
@@ -102,13 +116,31 @@ def _run_so_far(results: list[Result]) -> Iterator[str]:
     yield ""
     yield "Ten clients of Table 5 are (1, 20) of Tables 2 to 4; where nothing else of it was run, it is not shown."
     yield ""
-    found = chosen(results, settings="authors")
-    seconds = sum(each["seconds"] for each in found) / len(found) / AT_ONCE if found else 0.0
-    yield HARDWARE.format(seconds=seconds)
-    minutes = missing * SEEDS * seconds / 60
-    yield f"Not run: {missing} cells of the authors' settings, at least {minutes:.0f} GPU-minutes for three seeds."
-    yield "The CNNs on CIFAR-10 have 605,226 parameters, and take several times as long as that."
-    yield ""
+    yield HARDWARE.format(seconds=_gpu_seconds(chosen(results, settings="authors")))
+    if lacking := _lacking_cells(results):
+        seconds = sum(_gpu_seconds(_similar(cell, results)) * number for cell, number in lacking)
+        count = sum(number for _, number in lacking)
+        yield f"Not run with the authors' settings: {missing} cells, and some seeds of others, {count} runs in"
+        yield f"all: about {seconds / 60:.0f} GPU-minutes, by the cost of similar runs."
+        yield ""
+
+
+def _lacking_cells(results: list[Result]) -> list[tuple[Cell, int]]:
+    """The cells of the authors' settings with fewer than three seeds, and how many seeds are missing."""
+    asked = dict.fromkeys(cell for name in TABLES for cell in with_settings("authors", list(cells(table(name)))))
+    lacking = [(cell, SEEDS - len(chosen(results, **asdict(cell)))) for cell in asked]
+    return [(cell, number) for cell, number in lacking if number > 0]
+
+
+def _similar(cell: Cell, results: list[Result]) -> list[Result]:
+    """Runs that cost about as much: the same data, and pixels or scattering features alike."""
+    own = chosen(results, data=cell.data, settings="authors")
+    return [each for each in own if each["model"].startswith("sn") == cell.model.startswith("sn")]
+
+
+def _gpu_seconds(results: list[Result]) -> float:
+    """Seconds of the GPU that one of these runs took on average."""
+    return sum(each["seconds"] for each in results) / len(results) / AT_ONCE if results else 0.0
 
 
 def _certified(splits: list[dict[str, Any]], results: list[Result]) -> Iterator[str]:
@@ -174,12 +206,12 @@ def _splits(table: dict[str, Any], results: list[Result]) -> Iterator[str]:
         yield "| (E, R) | " + " | ".join(NAMES[model] for model in table["models"]) + " |"
         yield "|---|" + "---:|" * len(table["models"])
         for (epochs, rounds), paper in zip(table["splits"], column["paper"], strict=True):
-            cells = []
+            row = []
             for model, theirs in zip(table["models"], paper, strict=True):
                 cell = {"data": table["data"], "model": model, "epsilon": epsilon, "epochs": epochs}
                 ours = [mean_text(chosen(ten_clients(results, each), **cell)) for each in ("paper", "authors")]
-                cells.append(" · ".join([f"{theirs:.2f}", *ours]))
-            yield f"| ({epochs}, {rounds}) | " + " | ".join(cells) + " |"
+                row.append(" · ".join([f"{theirs:.2f}", *ours]))
+            yield f"| ({epochs}, {rounds}) | " + " | ".join(row) + " |"
     yield ""
 
 
@@ -198,15 +230,15 @@ def _clients(table: dict[str, Any], results: list[Result]) -> Iterator[str]:
     for clients, paper in zip(table["clients"], column["paper"], strict=True):
         ways = [(overlapping, settings) for overlapping in (True, False) for settings in ("authors", "paper")]
         for overlapping, settings in ways:
-            cells = chosen(found, clients=clients, overlapping=overlapping, settings=settings)
-            if not cells:
+            runs = chosen(found, clients=clients, overlapping=overlapping, settings=settings)
+            if not runs:
                 continue
-            certified = max(each["certified"] for each in cells)
-            most = max(each["multiplicity"] for each in cells)
+            certified = max(each["certified"] for each in runs)
+            most = max(each["multiplicity"] for each in runs)
             way = f"{clients} overlapping (an example in up to {most})" if overlapping else f"{clients} disjoint"
             way = "1 (the whole training set)" if clients == 1 else way
             theirs = [f"{each:.2f} · " if overlapping or clients <= 10 else "" for each in paper]
-            ours = [mean_text(chosen(cells, model=model)) for model in table["models"]]
+            ours = [mean_text(chosen(runs, model=model)) for model in table["models"]]
             row = " | ".join(f"{paper}{own}" for paper, own in zip(theirs, ours, strict=True))
             yield f"| {way} | {WHOSE[settings]} | {certified:.2f} | {row} |"
     yield ""

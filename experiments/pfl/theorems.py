@@ -8,13 +8,14 @@ from scipy import stats
 
 from experiments.common import pictures
 from experiments.common.means import Mean, gap_text, is_clear
-from experiments.pfl.cells import SPLITS, Result, chosen, table, ten_clients
+from experiments.pfl.cells import CLIENTS, SPLITS, Result, chosen, table, ten_clients
 from experiments.pfl.measured import NAMES, SETS, WHOSE, accuracies, mean, paired
 
 ENOUGH = {"epochs": 4, "clients": 2}
 LEVEL = 0.05  # of every test
 CNNS = ("cnn-relu", "cnn-ts", "sn-cnn")
 
+PANELS = (("authors", "mnist"), ("authors", "fashion"), ("paper", "mnist"))  # of the picture of Theorem 3
 DEEP = -40  # points: the least of the falls that the paper shows for its CNNs on MNIST at ε = 2.93 is 44
 
 COLLAPSE = """Ours at (20, 1) less ours at (1, 20), seed by seed, ± the standard error. Here and below, a difference is
@@ -39,6 +40,13 @@ each draw a tenth of their own, so that they overlap and the certified ε grows 
 share one training set, so that each has less: the same promise takes more noise, and an epoch has fewer steps. With
 our settings ten overlapping clients were not run: that curve starts from the ten disjoint ones, who have a tenth each
 as well.
+"""
+
+
+WHOLE = """The paper's row of one client with the whole training set is **not reproduced**: with the authors' settings
+ours are {least:.1f} to {most:.1f} points lower in {count} cells of {count}, most of them with one seed. A batch is 64
+there too, and no second client averages its noise away. With our batch of 256, CNN+TS on MNIST is above the paper's
+number. So that row may have another batch, which neither the paper nor its code tells.
 """
 
 
@@ -82,8 +90,10 @@ def collapse(tables: list[dict[str, Any]], results: list[Result]) -> Iterator[st
         yield f"With privacy and the authors' settings it **{verdict}**: {clear} of {len(private)} falls are clear."
         yield f"{told.strip()} {CAUSE}"
     for fall in falls:
-        if fall.epsilon is None and fall.theirs < DEEP and fall.ours.get("paper", Mean(0, None, 1)).value < DEEP:
-            yield f"{NAMES[fall.model]} on {SETS[fall.data]} without privacy collapses in both, with our settings."
+        deep = [f"{WHOSE[each]}" for each, gap in fall.ours.items() if gap.value < DEEP]
+        if fall.epsilon is None and fall.theirs < DEEP and deep:
+            named = f"{NAMES[fall.model]} on {SETS[fall.data]}"
+            yield f"- {named} without privacy collapses in the paper and here (settings: {', '.join(deep)})."
     yield ""
 
 
@@ -191,35 +201,91 @@ def _first_epoch(label: str, by_epochs: dict[int, list[Result]]) -> str:
 
 
 def theorem_3(results: list[Result], folder: Path) -> Iterator[str]:
+    """Whether accuracy grows with the number of clients, as text and as a picture."""
     yield "## Theorem 3: do more clients help?"
     yield ""
     yield THEOREM_3
-    figure, (axes,) = pictures.figure()
+    figure, axes = pictures.figure(len(PANELS))
+    panels = dict(zip(PANELS, axes, strict=True))
     for settings, overlapping in (("authors", True), ("paper", True), ("paper", False)):
-        paper = [each for each in chosen(results, epochs=1, settings=settings) if each["epsilon"] is not None]
-        for data, model, epsilon in _series(paper, "clients"):
-            own = chosen(paper, data=data, model=model, epsilon=epsilon)
-            found = [each for each in own if each["clients"] == 10 or each["overlapping"] == overlapping]
-            counts = sorted({each["clients"] for each in found} - {1})
-            by_clients = {clients: chosen(found, clients=clients) for clients in counts}
+        private = [each for each in chosen(results, epochs=1, settings=settings) if each["epsilon"] is not None]
+        for data, model, epsilon in _series(private, "clients"):
+            by_clients = _by_clients(chosen(private, data=data, model=model, epsilon=epsilon), overlapping)
             if len(by_clients) < 2:
                 continue
-            label = f"{SETS[data]}, {NAMES[model]}, {'overlapping' if overlapping else 'disjoint'}, {WHOSE[settings]}"
-            pictures.line(axes, {clients: accuracies(each) for clients, each in by_clients.items()}, label)
-            yield _more_clients(label, by_clients)
+            way = "overlapping" if overlapping else "disjoint"
+            if (settings, data) in panels:
+                label = f"{NAMES[model]}, {way}"
+                values = {clients: accuracies(each) for clients, each in by_clients.items()}
+                pictures.line(panels[settings, data], values, label)
+            yield _more_clients(f"{SETS[data]}, {NAMES[model]}, {way}, {WHOSE[settings]}", by_clients)
     yield ""
-    yield _picture(figure, axes, folder / "pfl-clients.svg", "clients, k", "Accuracy against clients")
+    yield from _pooled_clients(results)
+    yield from _whole_training_set(results)
+    for (settings, data), panel in panels.items():
+        title = (
+            f"{SETS[data]}, {WHOSE[settings].removesuffix('s') if settings == 'paper' else WHOSE[settings]} settings"
+        )
+        pictures.label_axes(panel, title, "clients, k", "test accuracy, %")
+        pictures.logarithmic(panel)
+        pictures.make_room_below(panel)
+    yield pictures.save_picture(figure, folder / "pfl-clients.svg", "Accuracy against clients")
+
+
+def _by_clients(results: list[Result], overlapping: bool) -> dict[int, list[Result]]:
+    """The runs of one column by the number of clients, from ten on."""
+    found = [each for each in results if each["clients"] == 10 or each["overlapping"] == overlapping]
+    counts = sorted({each["clients"] for each in found} - {1})
+    return {clients: chosen(found, clients=clients) for clients in counts}
 
 
 def _more_clients(label: str, by_clients: dict[int, list[Result]]) -> str:
     first, last = min(by_clients), max(by_clients)
     gain = paired(by_clients[first], by_clients[last])
-    verdict = "makes no clear difference"
-    if is_clear(gain):
-        verdict = "helps" if gain.value > 0 else "hurts"
+    verdict = "which **makes no clear difference**"
+    if gain.error is None:
+        verdict = "of one seed: **can't be told**"
+    elif is_clear(gain):
+        verdict = f"which **{'helps' if gain.value > 0 else 'hurts'}**"
     certified = max(each["certified"] for each in by_clients[last])
-    told = f"from {first} to {last} clients {gap_text(gain)} points, which **{verdict}** (certified ε {certified:.2f})"
-    return f"- {label}: {told}."
+    return (
+        f"- {label}: from {first} to {last} clients {gap_text(gain)} points, {verdict} (certified ε {certified:.2f})."
+    )
+
+
+def _pooled_clients(results: list[Result]) -> Iterator[str]:
+    """A hundred overlapping clients against ten in all columns together, by a sign test."""
+    private = [each for each in chosen(results, epochs=1, settings="authors") if each["epsilon"] is not None]
+    gains = []
+    for data, model, epsilon in _series(private, "clients"):
+        by_clients = _by_clients(chosen(private, data=data, model=model, epsilon=epsilon), overlapping=True)
+        if {10, 100} <= set(by_clients):
+            gains.append(paired(by_clients[10], by_clients[100]).value)
+    if gains:
+        better = sum(gain > 0 for gain in gains)
+        chance = float(stats.binomtest(better, len(gains)).pvalue)
+        verdict = "can't be told" if chance >= LEVEL else "holds" if better > len(gains) / 2 else "fails"
+        yield (
+            f"With the authors' settings, in all columns: a hundred overlapping clients are better than ten in "
+            f"{better} of {len(gains)}, by a two-sided sign test: **{verdict}** (p = {chance:.2g}; roughly, since "
+            "columns share data and seeds). The certified ε about doubles meanwhile, so these are not runs at one ε."
+        )
+        yield ""
+
+
+def _whole_training_set(results: list[Result]) -> Iterator[str]:
+    """Compare one client who holds all examples with the paper's row, where the authors' settings were run."""
+    gaps: list[float] = []
+    for name in CLIENTS:
+        each = table(name)
+        (column,) = each["column"]
+        paper = dict(zip(each["clients"], column["paper"], strict=True))[1]
+        for model, theirs in zip(each["models"], paper, strict=True):
+            cell = {"data": each["data"], "model": model, "epsilon": column["epsilon"], "settings": "authors"}
+            if found := chosen(results, **cell, clients=1):
+                gaps.append(theirs - mean(found).value)
+    if gaps:
+        yield WHOLE.format(count=len(gaps), least=min(gaps), most=max(gaps))
 
 
 def _series(results: list[Result], varied: str) -> list[tuple[str, str, float]]:
@@ -227,9 +293,3 @@ def _series(results: list[Result], varied: str) -> list[tuple[str, str, float]]:
     kinds = dict.fromkeys((each["data"], each["model"], each["epsilon"]) for each in results if each["epsilon"])
     found = {kind: {e[varied] for e in results if (e["data"], e["model"], e["epsilon"]) == kind} for kind in kinds}
     return [kind for kind, values in found.items() if len(values) >= ENOUGH[varied]]
-
-
-def _picture(figure: Any, axes: Any, path: Path, across: str, title: str) -> str:
-    pictures.label_axes(axes, title, across, "test accuracy, %")
-    pictures.logarithmic(axes)
-    return pictures.save_picture(figure, path, title)
