@@ -1,19 +1,4 @@
-"""The twelve runs. Each is a file in `experiments/`, with settings that a file can't hold listed here.
-
-| run                 | engine    | unit    | noise               | covers                                         |
-|---------------------|-----------|---------|---------------------|------------------------------------------------|
-| pfl_own_epsilons    | embedded  | example | Gaussian, in DP-SGD | noise computed from own epsilons; own rates    |
-| own_budgets         | embedded  | example | Gaussian, minibatch | own rates, clips, noise, epsilons; one leaves  |
-| convex_local        | reference | example | Gaussian, shares    | convex local training                          |
-| adaptive_clip       | embedded  | client  | Gaussian, server's  | adaptive clip, Poisson, momentum, resume       |
-| sam_top_k           | embedded  | client  | Gaussian, server's  | SAM, top_k, a shared ledger                    |
-| as_published        | reference | client  | Gaussian, shares    | a claim, cohorts of a fixed size               |
-| laplace_round_robin | reference | client  | Laplace, local      | round robin, random_k, own noise and epsilons  |
-| local_gaussian      | embedded  | client  | Gaussian, local     | public examples, public_top_k, no promise      |
-| shards_skellam      | secure    | example | Skellam             | drop-outs, a lost round that counts, collusion |
-| discrete_gaussian   | secure    | example | discrete Gaussian   | drop-outs, a lost round, rotation, resume      |
-| ray_denoised        | ray       | example | Gaussian, shares    | blocks on two workers, local noise is not sent |
-| flower_skellam      | flower    | client  | Skellam             | clients' own ledgers, a drop-out               |
+"""The kept runs: every file in `experiments/` is one. The first line of a file says what its run covers.
 
 `test_coverage.py` checks that every kind of engine and of every part is in some run.
 """
@@ -25,6 +10,8 @@ from discreet.experiment.configuration import experiment_file
 from discreet.experiment.configuration.experiment_file import Source
 
 EXPERIMENTS = Path(__file__).parent / "experiments"
+STOP_AFTER = {"adaptive_clip": 2, "discrete_gaussian": 2}  # runs that are stopped after this round, and resumed
+SHARED_LEDGER = {"sam_top_k"}  # runs on a ledger that an earlier run has used
 
 
 @dataclass(frozen=True)
@@ -43,17 +30,7 @@ class Case:
         return experiment_file.load_experiment(self.path)
 
 
-CASES = (
-    Case("pfl_own_epsilons"),
-    Case("own_budgets"),
-    Case("convex_local"),
-    Case("adaptive_clip", stop_after=2),
-    Case("sam_top_k", shared_ledger=True),
-    Case("as_published"),
-    Case("laplace_round_robin"),
-    Case("local_gaussian"),
-    Case("shards_skellam"),
-    Case("discrete_gaussian", stop_after=2),
-    Case("ray_denoised"),
-    Case("flower_skellam"),
+CASES = tuple(
+    Case(path.stem, stop_after=STOP_AFTER.get(path.stem), shared_ledger=path.stem in SHARED_LEDGER)
+    for path in sorted(EXPERIMENTS.glob("*.toml"))
 )

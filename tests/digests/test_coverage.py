@@ -1,4 +1,4 @@
-"""The twelve runs together cover every kind of engine and part, and what is special about each run happens."""
+"""The kept runs have every kind of engine and of every part between them, and what is special about each happens."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_type_hints
@@ -12,9 +12,10 @@ from discreet.algorithms.server_optimizers import AnyServer
 from discreet.algorithms.sparsifiers import AnySparsifier
 from discreet.algorithms.training import AnyTrainer
 from discreet.engines.engine_table import AnyEngine
-from tests.digests.cases import CASES, EXPERIMENTS
+from tests.digests.cases import CASES, EXPERIMENTS, SHARED_LEDGER, STOP_AFTER, Case
 from tests.digests.keep import KEPT, MACHINE, read_kept
 
+KEEP = "write what is missing: python -m tests.digests.keep"
 PARTS = {
     "sampling": AnySampling,
     "trainer": AnyTrainer,
@@ -41,11 +42,16 @@ def entries(name: str, of: Literal["open", "reserve", "commit", "void"]) -> list
     return [entry for entry in read_kept(name)["ledgers"][0] if entry["type"] == of]
 
 
-def test_twelve_runs_are_kept_and_each_is_a_file() -> None:
+def test_every_run_is_kept_and_nothing_else_is() -> None:
     names = {case.name for case in CASES}
-    assert len(CASES) == len(names) == 12
-    assert {path.stem for path in EXPERIMENTS.iterdir()} == names
-    assert {path.stem for path in KEPT.iterdir()} == names | {MACHINE}
+    assert {path.name for path in EXPERIMENTS.iterdir()} == {f"{name}.toml" for name in names}
+    assert {path.name for path in KEPT.iterdir()} == {f"{name}.json" for name in names | {MACHINE}}, KEEP
+    assert {*STOP_AFTER, *SHARED_LEDGER} <= names
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_first_line_of_a_file_says_what_its_run_covers(case: Case) -> None:
+    assert case.path.read_text(encoding="utf-8").startswith("# ")
 
 
 def test_every_kind_of_engine_is_in_some_run() -> None:

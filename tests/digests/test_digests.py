@@ -1,4 +1,4 @@
-"""Twelve seeded runs give the models, cards and ledger entries that are stored in `kept/`.
+"""Seeded runs leave the models, cards and ledger entries that are kept in `kept/`.
 
 A change that is meant to change numbers rewrites them with `python -m tests.digests.keep`, and says so in its commit.
 """
