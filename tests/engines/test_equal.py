@@ -1,11 +1,13 @@
 """All engines gather the same sum: the fast one is compared with the slow one, over a pairwise cover of all parts."""
 
 import itertools
+import pickle
 import random
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -24,9 +26,10 @@ from discreet.algorithms.training.gradient_rules import Asam, Blur, L1Clip, L2Cl
 from discreet.algorithms.training.schedules import Exponential, Harmonic
 from discreet.data.federation import Federation
 from discreet.engines.embedded import EmbeddedEngine, fitting_block_size
-from discreet.engines.engine import Simulation
+from discreet.engines.engine import Engine, OneThread, Simulation
+from discreet.engines.engine_table import AnyEngine, EngineSetup
 from discreet.engines.reference import ReferenceEngine
-from discreet.errors import UnsoundCombination
+from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params
 from discreet.randomness.purposes import Purpose
@@ -112,9 +115,7 @@ EVERY = {
 }
 
 
-def train(
-    engine: ReferenceEngine | EmbeddedEngine, algorithm: Algorithm, params: Params, rounds: int, key: RunKey
-) -> Params:
+def train(engine: Engine, algorithm: Algorithm, params: Params, rounds: int, key: RunKey) -> Params:
     state = algorithm.init(params)
     for round in range(rounds):
         cohort = algorithm.sampling.sample(engine.simulation.population, round, key.generator(Purpose.SAMPLING, round))
@@ -131,15 +132,35 @@ def train(
     return state.params
 
 
-def train_both(
+RECORDS = {record.kind: record for record in get_args(get_args(AnyEngine)[0])}
+COMPARED_ELSEWHERE = {  # these need integers, a cluster or nodes; every other engine is compared here
+    "secure": "tests/algorithms/test_distributed.py::test_engines_agree_to_the_last_integer_and_a_file_holds_it",
+    "ray": "tests/engines/test_ray_parts.py::test_workers_make_the_same_bits_as_embedded",
+    "flower": "tests/deploy/test_training.py::test_real_clients_train_the_model_of_the_reference_engine_bit_for_bit",
+}
+
+
+def engines_differ(
     algorithm: Algorithm, data: Federation, loss: Loss, params: Params, rounds: int, block: int
-) -> tuple[Params, Params]:
+) -> float:
+    """Return the largest difference between a model of the reference engine and one of any other engine."""
     key = RunKey.from_seed(9)
     simulation = Simulation(algorithm, data, loss, key, public=replace(data, sizes=(sum(data.sizes),)))
-    fast = EmbeddedEngine(simulation, block)
-    return train(ReferenceEngine(simulation), algorithm, params, rounds, key), train(
-        fast, algorithm, params, rounds, key
-    )
+    setup = EngineSetup(simulation, params, block_size=block)
+    models = {
+        kind: train(record().build(setup), algorithm, params, rounds, key)
+        for kind, record in RECORDS.items()
+        if kind not in COMPARED_ELSEWHERE
+    }
+    reference = models.pop("reference")
+    return max(float((model[name] - reference[name]).abs().max()) for model in models.values() for name in reference)
+
+
+@pytest.mark.parametrize("kind", COMPARED_ELSEWHERE)
+def test_an_engine_that_is_not_compared_here_is_compared_elsewhere(kind: str) -> None:
+    assert kind in RECORDS
+    file, name = COMPARED_ELSEWHERE[kind].split("::")
+    assert f"def {name}(" in (Path(__file__).parents[2] / file).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -148,33 +169,26 @@ def train_both(
     ids=lambda a: f"{a.sampling.kind}-{a.trainer.kind}-{a.sparsifier.kind}-{a.mechanism.kind}-{a.server.kind}",
 )
 def test_three_rounds_in_double_precision_agree_to_ten_digits(algorithm: Algorithm) -> None:
-    slow, fast = train_both(algorithm, federation(7, 1, 12, 4, 9), cross_entropy, linear(), rounds=3, block=3)
-    for name in slow:
-        assert (slow[name] - fast[name]).abs().max() < 1e-10
+    assert engines_differ(algorithm, federation(7, 1, 12, 4, 9), cross_entropy, linear(), rounds=3, block=3) < 1e-10
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_every_entry_of_the_catalog_agrees_too(name: str) -> None:
-    slow, fast = train_both(EVERY[name], federation(7, 1, 12, 4, 9), cross_entropy, linear(), rounds=3, block=3)
-    for tensor in slow:
-        assert (slow[tensor] - fast[tensor]).abs().max() < 1e-10
+    assert engines_differ(EVERY[name], federation(7, 1, 12, 4, 9), cross_entropy, linear(), rounds=3, block=3) < 1e-10
 
 
 @pytest.mark.parametrize("algorithm", CATALOG, ids=lambda a: a.trainer.kind + a.mechanism.kind)
 @pytest.mark.parametrize("block", [1, 2, 5])
 def test_a_convolutional_network_too_in_blocks_of_any_size(algorithm: Algorithm, block: int) -> None:
     params, loss = convolution()
-    slow, fast = train_both(algorithm, images(6, 3, 9, 5), loss, params, rounds=2, block=block)
-    for name in slow:
-        assert (slow[name] - fast[name]).abs().max() < 1e-10
+    assert engines_differ(algorithm, images(6, 3, 9, 5), loss, params, rounds=2, block=block) < 1e-10
 
 
 @pytest.mark.parametrize("algorithm", CATALOG, ids=lambda a: a.trainer.kind + a.mechanism.kind)
 def test_one_gather_in_single_precision_agrees_to_four_digits(algorithm: Algorithm) -> None:
     params, loss = convolution(torch.float32)
-    slow, fast = train_both(algorithm, images(6, 3, 9, 5, dtype=torch.float32), loss, params, rounds=1, block=4)
-    for name in slow:
-        assert (slow[name] - fast[name]).abs().max() < 1e-4
+    data = images(6, 3, 9, 5, dtype=torch.float32)
+    assert engines_differ(algorithm, data, loss, params, rounds=1, block=4) < 1e-4
 
 
 def test_the_cover_is_pairwise() -> None:
@@ -211,3 +225,19 @@ def test_a_seed_repeats_a_run_with_dropout_bit_for_bit() -> None:
         first, again = (train(engine, algorithm, model.params, 2, key) for _ in range(2))
         assert all(torch.equal(first[name], again[name]) for name in first)
         assert torch.equal(torch.random.get_rng_state(), before)  # and nobody else's draws are touched
+
+
+def test_a_second_thread_in_a_step_is_refused() -> None:
+    simulation = Simulation(CATALOG[0], federation(3, 4), cross_entropy, RunKey.from_seed(1))
+    broadcast = CATALOG[0].broadcast(CATALOG[0].init(linear()), 0)
+    with simulation._turn.enter(), pytest.raises(InvalidInput, match="two threads called `step` at once"):
+        simulation.step(broadcast, [0])
+    assert simulation.step(broadcast, [0]).norms.shape == (1,)
+
+
+def test_a_step_that_failed_leaves_room_for_the_next_and_a_copy_is_free() -> None:
+    turn = OneThread()
+    with pytest.raises(ZeroDivisionError), turn.enter():
+        raise ZeroDivisionError
+    with turn.enter(), pickle.loads(pickle.dumps(turn)).enter():
+        pass

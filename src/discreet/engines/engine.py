@@ -1,7 +1,9 @@
 """The contract of an engine: gather the sum of a cohort, and nothing else."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import NamedTuple, Protocol
 
 import torch
@@ -15,7 +17,7 @@ from discreet.algorithms.sparsifiers import PublicUpdate
 from discreet.algorithms.training import Loss
 from discreet.algorithms.uploads import Uploads
 from discreet.data.federation import Federation
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, InvalidInput
 from discreet.params import Params, add, norms, sum_clients, zeros_like
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.secret_streams import SecretRows
@@ -111,6 +113,29 @@ def _add_rows(summed: Params | None, rows: Params) -> Params:
     return sum_clients(rows) if summed is None else add(summed, sum_clients(rows))
 
 
+class OneThread:
+    """Refuses a second thread while one is inside. A copy in another process starts free."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[type["OneThread"], tuple[()]]:
+        return OneThread, ()
+
+    @contextmanager
+    def enter(self) -> Iterator[None]:
+        """Hold the place; raise InvalidInput if another thread holds it."""
+        if not self._lock.acquire(blocking=False):
+            raise InvalidInput(
+                "One step of a simulation must end before the next begins, and two threads called `step` at once.",
+                fix="Play blocks of clients one after the other, or in processes of their own as engines/ray does.",
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+
 @dataclass(frozen=True)
 class Simulation:
     """What an engine needs to play every client.
@@ -130,15 +155,23 @@ class Simulation:
     key: RunKey
     public: Federation | None = None
     real: bool = False
+    _turn: OneThread = field(default_factory=OneThread, init=False, repr=False, compare=False)
 
     @property
     def population(self) -> Population:
         return self.federation.population
 
     def step(self, broadcast: Broadcast, clients: list[int]) -> Uploads:
-        """Return what a block of clients sends for this broadcast."""
+        """Return what a block of clients sends for this broadcast.
+
+        It is not thread-safe: all blocks go through one network, whose weights and hooks are set for the time of a
+        call, and draw from torch's global generator.
+
+        Raises:
+            InvalidInput: Another thread is in `step`.
+        """
         rows, data = self.rows(broadcast, clients), self.federation.block(clients)
-        with rows.seed_network():
+        with self._turn.enter(), rows.seed_network():
             return self.algorithm.client_step(self.loss, broadcast, data, self.weights(clients), rows)
 
     @property
