@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow test-deploy test-browser mutants lint bench docs lock clean
+.PHONY: demo test test-slow test-deploy test-browser mutants lint bench pages docs lock clean
 
 demo: $(READY)
 	@$(BIN)/discreet demo
@@ -39,8 +39,12 @@ bench: .venv-bench/.ready ## compare accounting, DP-SGD and secure sums with oth
 		.venv-bench/bin/python benchmarks/round.py; \
 	else echo "There is no GPU here, so benchmarks/round.py was left out."; fi
 
-docs: .venv/.docs ## build the documentation site into site/; a warning or a dead link is an error
+pages: $(READY) ## write what follows from the code: the file map, the TOML reference and the lists of public names
+	$(BIN)/python tools/file_map.py
 	$(BIN)/python tools/toml_reference.py
+	$(BIN)/python tools/public_names.py
+
+docs: .venv/.docs pages ## build the documentation site into site/; a warning or a dead link is an error
 	$(BIN)/python -m sphinx -q -W --keep-going -c docs -b html . site
 
 $(READY): pyproject.toml constraints.txt

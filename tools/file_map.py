@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from generated_file import ROOT, replace_block, write_or_check
+
 PACKAGE = ROOT / "src" / "discreet"
 PAGE = ROOT / "ARCHITECTURE.md"
 START, END = "<!-- file map: written by tools/file_map.py -->\n", "<!-- end of the file map -->\n"
@@ -42,13 +43,8 @@ def file_map() -> str:
 
 
 def main() -> int:
-    page = PAGE.read_text(encoding="utf-8")
-    before, rest = page.split(START)
-    written = before + START + "\n" + file_map() + "\n" + END + rest.split(END)[1]
-    if "--check" in sys.argv:
-        return 0 if page == written else 1
-    PAGE.write_text(written, encoding="utf-8")
-    return 0
+    page = replace_block(PAGE.read_text(encoding="utf-8"), START, END, file_map())
+    return write_or_check({PAGE: page}, "file_map.py")
 
 
 if __name__ == "__main__":

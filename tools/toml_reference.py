@@ -12,15 +12,16 @@ import sys
 import tokenize
 import types
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from generated_file import ROOT, write_or_check
 
 from discreet import part
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.recipes.registry import RECIPES
 from discreet.experiment.configuration.experiment_file import Experiment
 
-PAGE = Path(__file__).parent.parent / "docs" / "reference" / "toml.md"
+PAGE = ROOT / "docs" / "reference" / "toml.md"
 WORDS = {
     "Real": "number",
     "Positive": "number above 0",
@@ -71,12 +72,17 @@ def records(kind: Any) -> list[type]:
 
 
 def descriptions(record: type) -> dict[str, str]:
-    """Return what the docstring's attributes, or the comments behind the fields, say of each field."""
-    texts = dict(_comments(record))
-    section = re.search(r"Attributes:\n(.*?)(?:\n\S|\Z)", inspect.getdoc(record) or "", re.DOTALL)
-    if section:
-        for name, text in re.findall(r"^ +(\w+): (.*(?:\n {8,}.*)*)", section.group(1), re.MULTILINE):
-            texts[name] = " ".join(text.split())
+    """Return what the docstring's attributes, or the comments behind the fields, say of each field.
+
+    Inherited fields are described by the record that defines them.
+    """
+    texts = {}
+    for owner in reversed([each for each in record.__mro__ if dataclasses.is_dataclass(each)]):
+        texts |= dict(_comments(owner))
+        section = re.search(r"Attributes:\n(.*?)(?:\n\S|\Z)", inspect.cleandoc(owner.__doc__ or ""), re.DOTALL)
+        if section:
+            for name, text in re.findall(r"^ +(\w+): (.*(?:\n {8,}.*)*)", section.group(1), re.MULTILINE):
+                texts[name] = " ".join(text.split())
     return texts
 
 
@@ -201,12 +207,7 @@ def page() -> str:
 
 
 def main() -> int:
-    text = page()
-    if "--check" in sys.argv:
-        return 0 if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text else 1
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
+    return write_or_check({PAGE: page()}, "toml_reference.py")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """An experiment file is one record: what it may contain, its errors, and what is stored of it."""
 
+import inspect
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -9,11 +11,17 @@ from discreet import api
 from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
 from discreet.algorithms.recipes.pfl import pfl
 from discreet.algorithms.sampling import FixedSize
+from discreet.api import train
 from discreet.engines.engine_table import Reference
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.configuration.experiment_file import Experiment
-from discreet.experiment.configuration.run_settings import RunSettings, SettingKeywords, Settings
+from discreet.experiment.configuration.run_settings import (
+    WITHOUT_EFFECT_ON_NUMBERS,
+    RunSettings,
+    SettingKeywords,
+    Settings,
+)
 from discreet.experiment.configuration.toml_document import build_record, parse_toml
 from tests.small_experiment import PrepareJob
 
@@ -149,5 +157,12 @@ def test_a_device_that_is_not_there_is_refused(small: Path, monkeypatch: pytest.
 def test_train_takes_every_setting_of_a_file_as_a_keyword():
     names = {field.name for field in fields(RunSettings)}
     assert names == {"rounds", *SettingKeywords.__annotations__}
+    assert set(WITHOUT_EFFECT_ON_NUMBERS) <= names
     assert names == set(Settings.__dataclass_fields__)
     assert names < set(Experiment.__dataclass_fields__)
+
+
+def test_the_docstring_of_train_describes_every_setting():
+    _, _, settings = (inspect.getdoc(train) or "").partition("**settings:")
+    settings, _, _ = settings.partition("Returns:")
+    assert set(re.findall(r"^ {8}(\w+): ", settings, re.MULTILINE)) == set(SettingKeywords.__annotations__)

@@ -14,6 +14,7 @@ from discreet import __version__
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.configuration.experiment_file import Source
+from discreet.experiment.configuration.run_settings import WITHOUT_EFFECT_ON_NUMBERS
 from discreet.part import to_plain
 
 Sweep: TypeAlias = tuple[str, list[str]]  # a field's name, and its values as `--set` takes them
@@ -122,7 +123,7 @@ def data_key(source: Source) -> str:
 
 def _run_key(cell: Cell, seed: int, digest: Callable[[Path], str]) -> str:
     """Return a digest of what decides the run's numbers: experiment, seed, the files it names, and our version."""
-    experiment = to_plain(cell.source.experiment) | {"seed": seed, "checkpoint_every": None}
+    experiment = to_plain(cell.source.experiment) | {"seed": seed} | dict.fromkeys(WITHOUT_EFFECT_ON_NUMBERS)
     if "device" not in cell.swept:
         del experiment["device"]  # so that results can be brought home from another machine
     files = {name: digest(path) for name, path in _user_files(experiment, cell.source.paths.folder)}

@@ -43,6 +43,14 @@ class Experiment(RunSettings):
 
     `loss` and `metric` name functions of the user as "file.py:function", where the task's own don't fit. A metric may
     also be a table: its kind is a class, whose objects are called, and its other keys are the class's arguments.
+
+    Attributes:
+        task: The data, and how it is divided among clients.
+        model: The network to train.
+        loss: A loss of your own, as "file.py:function".
+        metric: A metric of your own, as "file.py:function" or a table.
+        privacy: The promise. Without it, nothing is promised.
+        algorithm: What happens in a round: a recipe, or the parts one by one.
     """
 
     task: AnyTask

@@ -8,6 +8,7 @@ from discreet.part import Count, Flag, Index, part
 
 Device: TypeAlias = Literal["auto", "cpu", "cuda"]
 Precision: TypeAlias = Literal["float32", "float64"]
+WITHOUT_EFFECT_ON_NUMBERS = ("checkpoint_every",)  # a comparison reuses a run's result whatever these settings are
 
 
 @dataclass(frozen=True, kw_only=True)
