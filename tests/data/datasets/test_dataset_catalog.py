@@ -1,6 +1,7 @@
 """The catalog is complete: every download has its checksum, every file is in one, and no private folder is named."""
 
 import re
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,12 @@ def test_every_file_has_a_checksum_or_an_archive_that_has_one(data: DataSet):
         assert CHECKSUM.fullmatch(each.checksum)
         assert all(re.match("https?://", url) and url.endswith(each.name) for url in each.urls)
         assert each.inside or Path(each.name).stem in data.files
+
+
+def test_every_checksum_belongs_to_a_file_of_a_data_set():
+    lines = files("discreet.data.datasets").joinpath("checksums.txt").read_text().splitlines()
+    paths = {line.split()[2] for line in lines if not line.startswith("#")}
+    assert paths == {f"{data.folder}/{name}" for data in ALL for name in data.files}
 
 
 def test_51_states_and_24_emnist_files():
