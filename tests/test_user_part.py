@@ -11,11 +11,12 @@ import discreet
 from discreet import api
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.declarations import trusted_parts
-from discreet.algorithms.mechanisms import Gaussian
+from discreet.algorithms.mechanisms import Gaussian, Mechanism
 from discreet.algorithms.population import Population
 from discreet.algorithms.server_optimizers import ServerOptimizer
+from discreet.algorithms.sparsifiers import PublishedTopK
 from discreet.algorithms.training import LocalSgd
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment.configuration import experiment_file, toml_document
 from discreet.experiment.configuration.experiment_file import Experiment
 from discreet.experiment.loop import training_loop
@@ -100,6 +101,7 @@ privacy = { unit = "client", against = "public", epsilon = 50.0, delta = 1e-4 }
 trainer = { kind = "local_sgd", learning_rate = 0.1, batch_size = 32, epochs = 1 }
 mechanism = { kind = "mine.py:Loud", clip_norm = 0.5 }
 """
+TRAINER = LocalSgd(learning_rate=0.1, batch_size=8, steps=2)
 POPULATION = Population(examples=(10, 10, 10))
 
 
@@ -281,3 +283,23 @@ def test_a_schedule_of_ones_own_is_trusted_only_where_the_bound_follows_from_it(
     assert trusted_parts(discreet.pfl(local_steps=1, **rates)) == []  # type: ignore[arg-type]
     (own,) = trusted_parts(discreet.ddp_fedavg(local_steps=1, **rates))  # type: ignore[arg-type]
     assert own.contract.name == "schedule"
+
+
+class Shares(Mechanism):
+    """A mechanism of which only its own class knows who adds the noise."""
+
+    is_private = True
+    unit = "client"
+    norm_order = 2
+    extra_values = 0
+
+    def bound(self, *args: Any) -> Any: ...
+    def add_noise_share(self, *args: Any) -> Any: ...
+    def release_sum(self, *args: Any) -> Any: ...
+    def sum_noise(self, *args: Any) -> Any: ...
+    def upload_noise(self, *args: Any) -> Any: ...
+
+
+def test_noise_that_a_user_adds_may_be_in_shares_that_a_sparsifier_thins() -> None:
+    with pytest.raises(UnsoundCombination, match="deletes its share of noise"):
+        Algorithm(trainer=TRAINER, mechanism=Shares(), sparsifier=PublishedTopK(fraction=0.5))  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from discreet.algorithms import declarations, per_client, releases, soundness
 from discreet.algorithms.aggregation import AnyAggregation, Plain
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.client_groups import ClientGroups, group_clients
-from discreet.algorithms.mechanisms import AnyMechanism, IntegerNoise, NoPrivacy
+from discreet.algorithms.mechanisms import AnyMechanism, NoPrivacy
 from discreet.algorithms.population import Population
 from discreet.algorithms.sampling import AnySampling, Everyone
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
@@ -245,16 +245,14 @@ class Algorithm:
 
     def _load(self, population: Population) -> Load | None:
         """Return what one sum on a lattice carries, in units of what one client or one example may move it by."""
-        mechanism = self.mechanism
-        if not isinstance(mechanism, IntegerNoise) or mechanism.noise_multiplier is None or mechanism.shares is None:
-            return None
-        sums = self._sums(0, population)
         most = self.sampling.cohort_bounds(population)[1]
-        whole = mechanism.unit == "client"
+        integers, deviation = self.mechanism.integer_shares, self.mechanism.noise_deviation(range(most))
+        if integers is None or deviation is None:
+            return None
+        sums, whole = self._sums(0, population), self.mechanism.unit == "client"
         vectors = most if whole else sums.max_examples(sum(population.examples))
         rounded = None if whole else most * sums.times
-        deviation = mechanism.noise_multiplier * math.sqrt(most / mechanism.shares)
-        return Load(vectors, rounded, 1 / math.sqrt(sums.times), deviation, most, mechanism.kind)
+        return Load(vectors, rounded, 1 / math.sqrt(sums.times), deviation, most, integers.noise)
 
     def client_groups(self, population: Population) -> ClientGroups:
         """Group clients with equal settings, each group with its algorithm. Usually one group: all clients (None)."""

@@ -3,7 +3,6 @@
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from discreet.algorithms.mechanisms import LocalNoise
 from discreet.algorithms.population import Population
 from discreet.algorithms.soundness import has_thinned_noise
 from discreet.algorithms.training import DpSgd
@@ -53,7 +52,7 @@ def paper_claims(algorithm: "Algorithm", rounds: int, population: Population) ->
     found = []
     joined, mechanism = algorithm.sampling.rounds_joined(population, rounds), algorithm.mechanism
     alone, noise = mechanism.upload_noise(), mechanism.sum_noise()
-    if alone is not None and isinstance(mechanism, LocalNoise):
+    if alone is not None and mechanism.is_local:
         event = Repeated(count=joined, event=alone)
         release = Release(unit="client", relation="add_or_remove", view="server", event=event)
         found.append(PaperClaim(release, "as Fu et al. 2021 count", HALF_SENSITIVITY))

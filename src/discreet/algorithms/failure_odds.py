@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from discreet.algorithms.aggregation import Lattice
 from discreet.algorithms.population import Population
 from discreet.privacy.wording import round_up
 from discreet.secure_sums.discrete_noise.skellam_sampler import skellam_error_probability
@@ -15,13 +14,14 @@ if TYPE_CHECKING:
 def describe_failure_odds(algorithm: "Algorithm", population: Population, rounds: int) -> Iterator[str]:
     """Describe each probability in a sentence, with its value over `rounds` rounds. Empty for real numbers."""
     chance, grid = algorithm.wraparound_probability(population, rounds), algorithm.grid(population)
-    if chance is None or grid is None or not isinstance(algorithm.aggregation, Lattice):
+    integers, bits = algorithm.mechanism.integer_shares, algorithm.aggregation.ring_bits
+    if chance is None or grid is None or integers is None:
         return
     yield (
-        f"Over {rounds:,} round{'' if rounds == 1 else 's'} a sum leaves its ring of {algorithm.aggregation.bits} bits "
+        f"Over {rounds:,} round{'' if rounds == 1 else 's'} a sum leaves its ring of {bits} bits "
         f"with a probability of at most {round_up(chance, 2)}: that would spoil the model, and reveal nothing."
     )
-    if algorithm.mechanism.kind == "skellam":
+    if integers.noise == "skellam":
         # A failed draw is a missing share; the other clients' shares are still there (decision 8).
         more = skellam_error_probability(grid.dimension * rounds)
         yield (

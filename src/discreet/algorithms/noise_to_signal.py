@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from discreet.algorithms import per_client
-from discreet.algorithms.mechanisms import AdaptiveGaussian, AnyMechanism, LocalNoise
+from discreet.algorithms.mechanisms import AnyMechanism
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import AnyTrainer
 
@@ -50,7 +50,7 @@ def _on_updates(algorithm: "Algorithm", population: Population) -> float | None:
     For single examples it is z·reach ÷ (m · how far a client's examples move its update when all are at the clip).
     """
     mechanism, cohort = algorithm.mechanism, algorithm.sampling.expected_cohort(population)
-    if isinstance(mechanism, LocalNoise):  # clients may differ: use the mean of their variances
+    if mechanism.is_local:  # clients may differ: use the mean of their variances
         everyone = mechanism.noise_deviation(range(population.clients))
         deviation = None if everyone is None else everyone * math.sqrt(cohort / population.clients)
     else:
@@ -58,7 +58,6 @@ def _on_updates(algorithm: "Algorithm", population: Population) -> float | None:
     if deviation is None:
         return None
     if mechanism.unit == "client":
-        kept = math.sqrt(1 - mechanism.flag**2) if isinstance(mechanism, AdaptiveGaussian) else 1.0
-        return deviation / (cohort * kept)
+        return deviation / (cohort * mechanism.update_share)
     reach, longest = algorithm.sensitivity(0), algorithm.trainer.longest_update(population)
     return None if reach is None or longest is None else deviation * reach / (cohort * longest)

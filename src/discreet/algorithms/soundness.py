@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from discreet.algorithms import per_client
 from discreet.algorithms.aggregation import Lattice
-from discreet.algorithms.mechanisms import DistributedGaussian, IntegerNoise, LocalNoise
+from discreet.algorithms.mechanisms import AdaptiveGaussian, Gaussian, IntegerNoise, LocalNoise, NoPrivacy
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import Exposure
 from discreet.errors import InvalidInput, UnsoundCombination
@@ -49,8 +49,13 @@ def overlap_error(population: Population) -> UnsoundCombination:
 
 
 def has_thinned_noise(algorithm: "Algorithm") -> bool:
-    """Return whether clients remove some of their noise shares, so that the sum doesn't carry all the noise."""
-    return algorithm.sparsifier.unsound_reason is not None and isinstance(algorithm.mechanism, DistributedGaussian)
+    """Return whether clients remove some of their noise shares, so that the sum doesn't carry all the noise.
+
+    That is so unless the mechanism is known to have no shares: the server adds the noise, or each client all of it.
+    """
+    return algorithm.sparsifier.unsound_reason is not None and not isinstance(
+        algorithm.mechanism, NoPrivacy | Gaussian | AdaptiveGaussian | LocalNoise
+    )
 
 
 def _check_weights(algorithm: "Algorithm") -> None:

@@ -9,9 +9,8 @@ import torch
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.broadcast import Broadcast
-from discreet.algorithms.mechanisms import AdaptiveGaussian
 from discreet.algorithms.population import Population
-from discreet.algorithms.sparsifiers.common_mask import PublicTopK, mask_name
+from discreet.algorithms.sparsifiers.common_mask import mask_name
 from discreet.data.federation import Federation
 from discreet.data.tables.table_task import TableTask
 from discreet.data.tasks.task import Task
@@ -143,8 +142,8 @@ class Learner:
         self.algorithm.trainer.check_model(self.model.loss, params, self.data.inputs[:1, None])
         due = mechanism.announce(mechanism.init(params), self.algorithm.sensitivity(round))
         # The server may choose only what it alone knows: the adaptive clip, and a mask from its public data.
-        chosen = set(due) if isinstance(mechanism, AdaptiveGaussian) else set()
-        if isinstance(self.algorithm.sparsifier, PublicTopK):
+        chosen = set(mechanism.server_choices)
+        if self.algorithm.sparsifier.needs_public_data:
             masks = {mask_name(name): torch.zeros_like(value, dtype=torch.bool) for name, value in params.items()}
             due, chosen = due | masks, chosen | set(masks)
         else:

@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 from discreet.algorithms.algorithm import Algorithm
-from discreet.algorithms.mechanisms import IntegerNoise
 from discreet.algorithms.population import Population
 from discreet.engines.engine import MIN_SECURE_CLIENTS
 from discreet.errors import InvalidInput
@@ -21,12 +20,12 @@ class SessionPlan(NamedTuple):
 
 def plan_session(algorithm: Algorithm, cohort: int) -> SessionPlan:
     """Return what the algorithm's noise assumes about a cohort of this size."""
-    mechanism = algorithm.mechanism
-    if not isinstance(mechanism, IntegerNoise):
+    integers = algorithm.mechanism.integer_shares
+    if integers is None:
         return SessionPlan()
-    needed = (mechanism.shares or 0) + mechanism.colluding
+    needed = integers.fewest_clients
     # in a cohort that is smaller than planned, fewer clients may leave
-    return SessionPlan(mechanism.colluding, max(0, min(mechanism.dropouts, cohort - needed)), needed)
+    return SessionPlan(integers.colluding, max(0, min(integers.dropouts, cohort - needed)), needed)
 
 
 def check_cohort_size(clients: int, fix: str) -> None:

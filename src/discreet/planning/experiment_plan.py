@@ -6,7 +6,6 @@ from typing import Any
 import torch
 
 from discreet.algorithms import per_client
-from discreet.algorithms.aggregation import Lattice
 from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.noise_to_signal import noise_multiplier, noise_to_signal
 from discreet.experiment.configuration.experiment_file import Source
@@ -30,7 +29,7 @@ def plan_experiment(source: Source, job: Job) -> dict[str, Any]:
     """Return guarantee, noise, traffic and the cost of other epsilons: the JSON object of `discreet plan`."""
     cards = run_guarantees.certify_run(job, job.rounds, None, shared=False)
     promises = [StatedPromise(card.unit, card.view, card.epsilon, card.delta) for card in cards]
-    distinct, size, ring = _count_distinct(job), count_values(job.params), job.algorithm.aggregation
+    distinct, size = _count_distinct(job), count_values(job.params)
     return {
         "rounds": job.rounds,
         "clients": job.population.clients,
@@ -44,7 +43,7 @@ def plan_experiment(source: Source, job: Job) -> dict[str, Any]:
         "affordable_rounds": _affordable_rounds(job),
         "epsilon": cards[0].epsilon if cards else None,
         "delta": cards[0].delta if cards else None,
-        "ring_bits": ring.bits if isinstance(ring, Lattice) else None,
+        "ring_bits": job.algorithm.aggregation.ring_bits,
         "wraparound": job.algorithm.wraparound_probability(job.population, job.rounds),
         "seeded": job.key.is_seeded,
         "bits": message_bits(job.algorithm, job.params)._asdict(),

@@ -17,10 +17,9 @@ def recommend_local_work(job: Job) -> WorkAdvice:
     """Recommend the local work of a round; of the first round, where rounds differ."""
     algorithm, trainer = job.algorithm, job.algorithm.trainer
     work = trainer.work_advice() or WorkAdvice(1, None, "rounds", why="")
-    if isinstance(trainer, DpSgd) and algorithm.as_published:
-        return work._replace(recommended=1, why=OWN_STATE)
-    if isinstance(trainer, DpSgd) and algorithm.weighting == "by_examples":
-        return work._replace(recommended=None, why=ONE_GRADIENT)
+    if isinstance(trainer, DpSgd) and (algorithm.as_published or algorithm.weighting == "by_examples"):
+        recommended, why = (1, OWN_STATE) if algorithm.as_published else (None, ONE_GRADIENT)
+        return work._replace(recommended=recommended, why=why)
     if isinstance(trainer, GradientDescent) and isinstance(algorithm.mechanism, LocalNoise) and job.privacy is not None:
         return _recommend_iterations(job, trainer, algorithm.mechanism, job.privacy)
     return work if work.why else work._replace(why=_describe_update_cost(job))

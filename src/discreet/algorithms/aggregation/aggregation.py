@@ -26,6 +26,11 @@ class Aggregation(Protocol):
     def is_secure(self) -> bool:
         """Whether the server learns only the sum."""
 
+    @property
+    def ring_bits(self) -> int | None:
+        """Bits of the ring that integers are summed in; None without a ring, or if unknown. For plans and cards."""
+        return None
+
     def for_sum(self, dimension: int | None, load: Load | None) -> Self:
         """Return a copy with the fields that follow from the model size and from what a sum carries, if known."""
         return self

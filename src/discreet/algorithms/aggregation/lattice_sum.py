@@ -42,6 +42,10 @@ class Lattice(Aggregation):
 
     is_secure = True
 
+    @property
+    def ring_bits(self) -> int | None:
+        return self.bits
+
     def for_sum(self, dimension: int | None, load: Load | None) -> Self:
         if dimension is not None:
             self._check_dimension(dimension)

@@ -42,6 +42,7 @@ class AdaptiveGaussian(Mechanism):
     unit = "client"
     norm_order = 2
     extra_values = 1
+    server_choices = frozenset({CLIP})
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return per_client.fill_noise(self, per_client.require_single(noise_multiplier))
@@ -55,7 +56,7 @@ class AdaptiveGaussian(Mechanism):
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         norm = broadcast.announcement[CLIP]
-        unit = scale(clipped(delta, norm), self._update_share / norm)
+        unit = scale(clipped(delta, norm), self.update_share / norm)
         below = norms(delta) <= norm  # a norm that is not finite counts as above
         sign = below.to(next(iter(delta.values())).dtype) * 2 - 1
         return unit | {FLAG: self.flag * sign}
@@ -73,7 +74,7 @@ class AdaptiveGaussian(Mechanism):
         noisy = add(with_flag, scale(drawn, self.noise_multiplier))
         below = (noisy.pop(FLAG).double() / (self.flag * cohort) + 1) / 2
         moved = norm * torch.exp(-self.rate * (below.clamp(0, 1) - self.quantile))
-        return scale(noisy, norm / self._update_share), {CLIP: moved}
+        return scale(noisy, norm / self.update_share), {CLIP: moved}
 
     def sum_noise(
         self, grid: Grid | None = None, known_shares: int = 0, contributors: int | None = None
@@ -90,5 +91,5 @@ class AdaptiveGaussian(Mechanism):
         return self.noise_multiplier
 
     @property
-    def _update_share(self) -> float:
+    def update_share(self) -> float:
         return math.sqrt(1 - self.flag**2)

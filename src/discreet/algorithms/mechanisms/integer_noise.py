@@ -12,6 +12,7 @@ from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import CLIP, Broadcast
 from discreet.algorithms.clipping import clip as clipped
 from discreet.algorithms.mechanisms import announced_clip
+from discreet.algorithms.mechanisms.integer_shares import IntegerShares
 from discreet.algorithms.mechanisms.mechanism import Mechanism, State
 from discreet.errors import UnsoundCombination
 from discreet.params import Params, add, scale
@@ -50,6 +51,10 @@ class IntegerNoise(Mechanism):
     @property
     def unit(self) -> Literal["client", "example"]:
         return "example" if self.clip_norm is None else "client"
+
+    @property
+    def integer_shares(self) -> IntegerShares:
+        return IntegerShares(self.kind, self.shares, self.colluding, self.dropouts)
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return per_client.fill_noise(self, per_client.require_single(noise_multiplier))

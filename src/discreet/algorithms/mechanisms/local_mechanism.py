@@ -36,6 +36,7 @@ class LocalNoise(Mechanism):
     is_private = True
     unit = "client"
     extra_values = 0
+    is_local = True
 
     @property
     def norm_order(self) -> int:

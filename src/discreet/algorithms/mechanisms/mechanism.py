@@ -7,6 +7,7 @@ from typing import Literal, Protocol, Self, TypeAlias
 from torch import Tensor
 
 from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.mechanisms.integer_shares import IntegerShares
 from discreet.contract import contract
 from discreet.params import Params
 from discreet.privacy.events import Noise
@@ -116,6 +117,32 @@ class Mechanism(Protocol):
             bound: The bound on an update that training guarantees, if there is one.
         """
         return {}
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the noise of each client protects it by itself, so that clients may differ in their noise.
+
+        False is the refusing value: a promise that differs by client is then refused.
+        """
+        return False
+
+    @property
+    def integer_shares(self) -> IntegerShares | None:
+        """The integer noise that clients bring; by default they bring none, and a secure sum of integers is refused."""
+        return None
+
+    @property
+    def server_choices(self) -> frozenset[str]:
+        """Names of the announced values that the server chooses, such as an adaptive clip.
+
+        By default none: a client refuses each value that differs from its own.
+        """
+        return frozenset()
+
+    @property
+    def update_share(self) -> float:
+        """Largest norm of the update in what a client sends, in units of the clip norm; for plans only."""
+        return 1.0
 
     def clip_threshold(self, broadcast: Broadcast) -> float | Tensor | None:
         """Return the norm that updates were clipped to, None if they were not clipped; for diagnostics only."""

@@ -76,6 +76,7 @@ class PublicTopK(Sparsifier):
     depends_on_data = False
     has_common_mask = True
     unsound_reason = None
+    needs_public_data = True
 
     def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
         if public is None:

@@ -35,6 +35,11 @@ class Sparsifier(Protocol):
     def unsound_reason(self) -> str | None:
         """One sentence why its guarantee can't be certified; None if it can."""
 
+    @property
+    def needs_public_data(self) -> bool:
+        """Whether its mask is the server's choice, from public data. By default a client computes what is announced."""
+        return False
+
     def announce(self, params: Params, round: int, public: PublicUpdate | None = None) -> Params:
         """Return what all clients of the round must know, which is public: a common mask, or by default nothing.
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
-from discreet.algorithms.sparsifiers.common_mask import PublicTopK, missing_public_data
+from discreet.algorithms.sparsifiers.common_mask import missing_public_data
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
@@ -96,7 +96,7 @@ def build_job_from_objects(
     algorithm = calibrate.calibrate_noise(algorithm, privacy, settings.rounds, population, _count_parameters(module))
     check_exact("algorithm", algorithm)
     check_exact("privacy", privacy)
-    if isinstance(algorithm.sparsifier, PublicTopK) and task.public is None:
+    if algorithm.sparsifier.needs_public_data and task.public is None:
         raise missing_public_data()
     person_bound.check_task(task, privacy, private=bool(algorithm.releases(population, 0)))
     settings.engine.check(algorithm, population)

@@ -6,7 +6,6 @@ from typing import Any
 
 from discreet.algorithms import claims, failure_odds
 from discreet.algorithms.declarations import trusted_parts
-from discreet.algorithms.mechanisms import IntegerNoise
 from discreet.experiment.job import Job
 from discreet.experiment.promise import person_bound, run_spending
 from discreet.experiment.promise.promise import client_groups
@@ -176,13 +175,13 @@ def _simulation_note(job: Job) -> str:
 
 def _secure_sum_assumptions(job: Job, done: int) -> Iterator[str]:
     """Yield what a secure sum assumes."""
-    mechanism = job.algorithm.mechanism
-    if not job.algorithm.aggregation.is_secure or not isinstance(mechanism, IntegerNoise):
+    integers = job.algorithm.mechanism.integer_shares
+    if not job.algorithm.aggregation.is_secure or integers is None:
         return
-    least = (mechanism.shares or 0) + mechanism.colluding
-    few = f"at most {mechanism.colluding} of the clients tell" if mechanism.colluding else "no client tells"
+    few = f"at most {integers.colluding} of the clients tell" if integers.colluding else "no client tells"
     yield (
-        f"The server learns the sum and nothing else; {few} it more; and no sum is made of fewer than {least} clients."
+        f"The server learns the sum and nothing else; {few} it more; and no sum is made of fewer than "
+        f"{integers.fewest_clients} clients."
     )
     degree = job.settings.engine.mask_degree(job.algorithm, job.population)
     if degree is not None:

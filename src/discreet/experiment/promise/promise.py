@@ -7,7 +7,6 @@ from typing import NamedTuple
 from discreet.algorithms import per_client, soundness
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.declarations import undeclared_parts
-from discreet.algorithms.mechanisms import LocalNoise
 from discreet.algorithms.population import Population
 from discreet.errors import InvalidInput, Unsupported
 from discreet.experiment.promise.released_rounds import ReleasedRound, compose_rounds
@@ -112,7 +111,7 @@ def client_groups(algorithm: Algorithm, privacy: Privacy | None, population: Pop
             f"privacy.epsilon must name one number for each of {population.clients} clients, and got {len(own)}.",
             fix="Give as many as there are clients, or one for all.",
         )
-    if own and algorithm.mechanism.is_private and not isinstance(algorithm.mechanism, LocalNoise):
+    if own and algorithm.mechanism.is_private and not algorithm.mechanism.is_local:
         raise per_client.single_noise_error()
     groups = []
     for clients, alike in algorithm.client_groups(population):

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from discreet.algorithms.aggregation import Lattice
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
 from discreet.algorithms.recipes.ddp_fedavg import ddp_fedavg
@@ -126,6 +125,5 @@ def _certify(algorithm: Algorithm, population: Population, rounds: int, delta: f
 
 
 def _ring_bits(algorithm: Algorithm) -> int:
-    assert isinstance(algorithm.aggregation, Lattice)
-    assert algorithm.aggregation.bits is not None
-    return algorithm.aggregation.bits
+    assert algorithm.aggregation.ring_bits is not None
+    return algorithm.aggregation.ring_bits

@@ -6,7 +6,6 @@ from dataclasses import fields
 from typing import Any, NamedTuple
 
 from discreet.algorithms import per_client
-from discreet.algorithms.mechanisms import IntegerNoise, LocalNoise
 from discreet.algorithms.noise_to_signal import noise_multiplier, noise_to_signal
 from discreet.algorithms.sampling import Everyone, Poisson, RoundRobin
 from discreet.algorithms.training.per_round import value_in_round
@@ -56,15 +55,14 @@ def start_position(job: Job) -> StartPosition:
 def _nearest_mechanism(job: Job) -> Mechanism:
     """Return the page's mechanism that is nearest to the experiment's."""
     mechanism = job.algorithm.mechanism
-    match mechanism:
-        case LocalNoise():
-            return mechanism.kind
-        case IntegerNoise(kind="skellam") if mechanism.unit == "client":
-            return "skellam_clients"
-        case _ if mechanism.is_private:
-            return "skellam" if mechanism.unit == "example" else "gaussian"
-        case _:
-            return "dp_sgd"
+    integers = mechanism.integer_shares
+    if mechanism.is_local:
+        return "local_laplace" if mechanism.norm_order == 1 else "local_gaussian"
+    if not mechanism.is_private:
+        return "dp_sgd"
+    if mechanism.unit == "example":
+        return "skellam"
+    return "gaussian" if integers is None or integers.noise != "skellam" else "skellam_clients"
 
 
 def _is_same_promise(job: Job, question: Question) -> bool:
