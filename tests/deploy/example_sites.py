@@ -12,10 +12,10 @@ from tempfile import mkdtemp
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.client_node import ClientNode
 from discreet.deploy.deployment import CARDS_FOLDER
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.enrolment import enroll
 from discreet.deploy.new_deployment import create_deployment
 from discreet.deploy.peer_cards import PeerCards
-from discreet.deploy.site import Site
 from discreet.experiment.configuration import experiment_file
 
 SECURE = """\
@@ -94,10 +94,10 @@ def write_experiment(folder: Path, text: str) -> Path:
     return path
 
 
-def create_site(folder: Path, text: str, address: str = "127.0.0.1:1") -> Site:
+def create_site(folder: Path, text: str, address: str = "127.0.0.1:1") -> DeploymentFolder:
     """Create a deployment whose clients are enrolled and have accepted each other's cards."""
     source = experiment_file.load_experiment(write_experiment(folder, text))
-    site = Site(folder / "site")
+    site = DeploymentFolder(folder / "site")
     create_deployment(site.folder, source, [], address, ["127.0.0.1"])
     app = AppFolder.open(site.app)
     for each in app.deployment.clients:
@@ -120,10 +120,10 @@ def _pattern(text: str) -> Path:
     return folder
 
 
-def copy_site(folder: Path, text: str) -> Site:
+def copy_site(folder: Path, text: str) -> DeploymentFolder:
     """Create a deployment as `create_site` does, with the same keys as other copies."""
     shutil.copytree(_pattern(text), folder, dirs_exist_ok=True)
-    return Site(folder / "site")
+    return DeploymentFolder(folder / "site")
 
 
 def edit_policy(node: Path, old: str, new: str) -> None:
@@ -151,6 +151,6 @@ class Wire:
         return {node: reply for node, (_, reply) in self.passed[-1].items()}
 
 
-def connect_nodes(folder: Path, site: Site, heard: list[str]) -> Wire:
+def connect_nodes(folder: Path, site: DeploymentFolder, heard: list[str]) -> Wire:
     names = [each.name for each in site.deployment.clients]
     return Wire({100 + at: ClientNode.open(folder / name, heard.append) for at, name in enumerate(names)})

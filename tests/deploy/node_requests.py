@@ -7,7 +7,7 @@ import torch
 from discreet.algorithms.broadcast import Broadcast
 from discreet.deploy.certificates import read_key
 from discreet.deploy.client_node import ClientNode
-from discreet.deploy.site import Site
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.flower_engine import FlowerEngine
 from discreet.engines.flower.signed_messages import RequestHeader
@@ -17,8 +17,8 @@ from discreet.secure_sums.secagg.wire import Writer
 from tests.deploy.example_sites import Wire
 
 RUN = "a" * 32  # a run's name, as servers make them
-RequestCase = tuple[Path, Site, ClientNode, RequestHeader, bytes, bytes]
-OpenSession = tuple[Site, Wire, FlowerEngine, Broadcast]
+RequestCase = tuple[Path, DeploymentFolder, ClientNode, RequestHeader, bytes, bytes]
+OpenSession = tuple[DeploymentFolder, Wire, FlowerEngine, Broadcast]
 
 
 def restart(node: ClientNode) -> ClientNode:
@@ -47,7 +47,7 @@ def sign_header(head: bytes, key: bytes) -> bytes:
     return key_agreement.sign(key, signed_messages.REQUEST_PURPOSE + said) + said
 
 
-def open_request(wire: Wire, exchange: int, node: int, site: Site) -> tuple[RequestHeader, bytes, bytes]:
+def open_request(wire: Wire, exchange: int, node: int, site: DeploymentFolder) -> tuple[RequestHeader, bytes, bytes]:
     """Open a recorded request, and return it with the key to sign another one."""
     about, body = signed_messages.read_request(
         wire.passed[exchange][node][0], bytes.fromhex(site.deployment.server_key)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.client_ledger import budget_for_run
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.policy import ClientFolder
-from discreet.deploy.site import Site
 from discreet.privacy.ledger import Ledger
 from tests.deploy.example_sites import create_site, edit_policy
 from tests.deploy.processes import Processes, free_port
@@ -33,7 +33,7 @@ def run_server(folder: Path, text: str, allowed: int) -> "Iterator[RealDeploymen
 class RealDeployment:
     def __init__(self, folder: Path, text: str, allowed: int) -> None:
         self.folder, self.processes, self.port = folder, Processes(folder), free_port()
-        self.site: Site = create_site(folder, text, f"127.0.0.1:{self.port}")
+        self.site: DeploymentFolder = create_site(folder, text, f"127.0.0.1:{self.port}")
         for name in CLIENTS:
             self._allow(folder / name, allowed)
 

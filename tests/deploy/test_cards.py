@@ -8,9 +8,9 @@ import pytest
 from discreet.cli import main as cli
 from discreet.deploy.certificates import write_signing_key
 from discreet.deploy.deployment import Card
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.peer_cards import PeerCards
 from discreet.deploy.policy import ClientFolder, PolicyRefusal
-from discreet.deploy.site import Site
 from discreet.engines.secure_terms import SessionPlan
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
@@ -19,7 +19,7 @@ from discreet.secure_sums.secagg.session_terms import Terms
 from tests.deploy.example_sites import SECURE, copy_site
 
 
-def other_card(site: Site, folder: Path, name: str) -> Card:
+def other_card(site: DeploymentFolder, folder: Path, name: str) -> Card:
     """Replace a client's card by one that the server invented."""
     (own,) = [card for card in site.deployment.read_cards(site.app) if card.name == name]
     made = replace(own, identity=write_signing_key(folder / "made-up.key"))

@@ -26,7 +26,7 @@ from flwr.supercore.protobuf.translation import PROTOBUF_REQUEST_TYPES
 from discreet.cli import main as cli
 from discreet.deploy import deployment_lock, flower_commands, superlink
 from discreet.deploy.deployment import Card
-from discreet.deploy.site import Site
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.engines.flower import supernode
 from discreet.engines.flower.front_proxy import ALLOWED_PATHS, FrontProxy, bind_port
 from discreet.engines.flower.supernode import ServerLink, SuperLinkAddress
@@ -203,8 +203,8 @@ def test_a_node_that_is_refused_ends_with_a_sentence(status: int) -> None:
     assert not said
 
 
-def create_site(folder: Path) -> Site:
-    site = Site(folder)
+def create_site(folder: Path) -> DeploymentFolder:
+    site = DeploymentFolder(folder)
     site.server.mkdir(parents=True)
     return site
 

@@ -10,7 +10,7 @@ import torch
 
 from discreet.algorithms.broadcast import Broadcast
 from discreet.deploy.deployed_run import DeployedRun
-from discreet.deploy.site import Site
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.client_calls import HELLO_SECONDS
 from discreet.engines.flower.flower_engine import FlowerEngine
@@ -95,7 +95,7 @@ class Slow(Wire):
         return came
 
 
-def build_waiting_engine(wire: Slow, site: Site) -> tuple[FlowerEngine, Broadcast]:
+def build_waiting_engine(wire: Slow, site: DeploymentFolder) -> tuple[FlowerEngine, Broadcast]:
     """Return an engine that uses the wire's clock and waits a minute for its clients, and its broadcast."""
     job = DeployedRun(site, "first").prepare_job(RunKey.from_seed(7), wire, lambda text: None)
     assert job.remote_engine is not None

@@ -8,19 +8,19 @@ import torch
 
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.deployed_run import DeployedRun
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.entry_points import build_responder
 from discreet.deploy.flower_simulation import simulate
 from discreet.deploy.learner import Learner
 from discreet.deploy.local_deployment import CLIENTS_FOLDER, prepare_rehearsal
 from discreet.deploy.policy import ClientFolder
-from discreet.deploy.site import Site
 from discreet.errors import InvalidInput
 from tests.deploy.example_sites import PLAIN, SECURE, connect_nodes, copy_site
 
 UNSEEDED = PLAIN.replace("seed = 7\n", "")
 
 
-def learners(site: Site) -> list[Learner]:
+def learners(site: DeploymentFolder) -> list[Learner]:
     app = AppFolder.open(site.app)
     folders = [site.folder / CLIENTS_FOLDER / each.name for each in app.deployment.clients]
     return [Learner.load(app, ClientFolder.open(folder), bytes(32)) for folder in folders]

@@ -13,7 +13,7 @@ from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.certificates import read_key
 from discreet.deploy.client_node import ClientNode
 from discreet.deploy.deployed_run import DeployedRun
-from discreet.deploy.site import Site
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.signed_messages import RequestHeader
 from discreet.errors import InvalidInput
@@ -31,7 +31,7 @@ class Crash(BaseException):
     """Stands for a machine that goes down: nothing catches it."""
 
 
-def crash_in_round_two(folder: Path) -> Site:
+def crash_in_round_two(folder: Path) -> DeploymentFolder:
     """Start a run whose server dies in its second round."""
     site = copy_site(folder, UNSEEDED)
     wire = connect_nodes(folder, site, [])
@@ -49,7 +49,7 @@ def crash_in_round_two(folder: Path) -> Site:
     return site
 
 
-def edit_experiment(site: Site, old: str, new: str) -> None:
+def edit_experiment(site: DeploymentFolder, old: str, new: str) -> None:
     path = site.app / "resolved.toml"
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))

@@ -12,8 +12,8 @@ import pytest
 from discreet import api
 from discreet.cli import main as cli
 from discreet.deploy.deployed_run import DeployedRun
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.entry_points import main
-from discreet.deploy.site import Site
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.client_calls import ClientCalls, Member
 from discreet.engines.flower.flower_errors import ClientsAway, ClientsRefused
@@ -63,14 +63,14 @@ class CrashingWire(Wire):
         return found
 
 
-def crash_server(folder: Path, site: Site, number: int) -> None:
+def crash_server(folder: Path, site: DeploymentFolder, number: int) -> None:
     wire = CrashingWire(connect_nodes(folder, site, []).nodes_at, number=number)
     with pytest.raises(Crash):
         DeployedRun(site, "first").train(wire, lambda text: None)
     close_nodes(wire)
 
 
-def server_epsilon(site: Site) -> float:
+def server_epsilon(site: DeploymentFolder) -> float:
     """Return the ε that the server's own ledger has counted for the run."""
     ledger = RunRecord.open(site.run("first")).ledger_path
     assert ledger is not None
@@ -78,7 +78,7 @@ def server_epsilon(site: Site) -> float:
     return found
 
 
-def build_refusing_wire(folder: Path, site: Site, *silent: int, number: int = SECOND_ROUND) -> RefusingWire:
+def build_refusing_wire(folder: Path, site: DeploymentFolder, *silent: int, number: int = SECOND_ROUND) -> RefusingWire:
     return RefusingWire(connect_nodes(folder, site, []).nodes_at, number=number, silent=silent)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from discreet.deploy import superlink
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.entry_points import main
-from discreet.deploy.site import Site
 from discreet.deploy.submission_log import RunStopped, follow_run
 from discreet.errors import InvalidInput
 from tests.deploy.example_sites import SECURE, Wire, copy_site
@@ -28,18 +28,18 @@ def print_lines(lines: list[str], end: Path | None = None) -> list[str]:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
+def site(tmp_path: Path) -> DeploymentFolder:
     made = copy_site(tmp_path, SECURE)
     made.end_file("first").parent.mkdir()
     return made
 
 
-def by_flower(site: Site, heard: list[str]) -> None:
+def by_flower(site: DeploymentFolder, heard: list[str]) -> None:
     """Call the server's part as Flower's process does."""
     main(lambda waiting: Wire({}), {"folder": str(site.folder), "name": "first"}, heard.append)
 
 
-def test_our_own_lines_are_passed_on_and_flowers_are_not(site: Site) -> None:
+def test_our_own_lines_are_passed_on_and_flowers_are_not(site: DeploymentFolder) -> None:
     heard: list[str] = []
     lines = [FLOWERS, f"{SAID}discreet: round 1 of 3", f"{SAID}Start `flwr-serverapp` process", "discreet: done"]
     found = follow_run(site, "first", print_lines(lines, site.end_file("first")), {}, heard.append)
@@ -47,7 +47,7 @@ def test_our_own_lines_are_passed_on_and_flowers_are_not(site: Site) -> None:
     assert found == ENDED
 
 
-def test_an_error_is_not_said_twice(site: Site) -> None:
+def test_an_error_is_not_said_twice(site: DeploymentFolder) -> None:
     heard: list[str] = []
     follow_run(
         site, "first", print_lines([f"{SAID}discreet: Error: It is spent."], site.end_file("first")), {}, heard.append
@@ -55,7 +55,7 @@ def test_an_error_is_not_said_twice(site: Site) -> None:
     assert not heard
 
 
-def test_a_run_that_ends_without_a_word_is_told_in_flowers_last_words(site: Site) -> None:
+def test_a_run_that_ends_without_a_word_is_told_in_flowers_last_words(site: DeploymentFolder) -> None:
     """An end file of an earlier start is not used for this one."""
     site.end_file("first").write_text(json.dumps(ENDED))
     box = ["╭─ Error ────╮", "│ \x1b[31mIt is away.\x1b[0m │", "╰────────────╯"]
@@ -63,7 +63,9 @@ def test_a_run_that_ends_without_a_word_is_told_in_flowers_last_words(site: Site
         follow_run(site, "first", print_lines([FLOWERS, *box]), {}, print)
 
 
-def test_a_run_that_goes_on_is_not_submitted_twice_and_its_end_stays_for_whoever_submitted_it(site: Site) -> None:
+def test_a_run_that_goes_on_is_not_submitted_twice_and_its_end_stays_for_whoever_submitted_it(
+    site: DeploymentFolder,
+) -> None:
     """The end file may exist while the process that wrote it is still running."""
     heard, end = list[str](), site.end_file("first")
     end.write_text(json.dumps(ENDED))
@@ -78,14 +80,14 @@ def test_a_run_that_goes_on_is_not_submitted_twice_and_its_end_stays_for_whoever
     assert heard == [f"Error: {refused.value}"]
 
 
-def test_a_run_that_was_refused_and_left_no_end_is_told_in_our_own_words(site: Site) -> None:
+def test_a_run_that_was_refused_and_left_no_end_is_told_in_our_own_words(site: DeploymentFolder) -> None:
     line = f"{SAID}discreet: Error: The run 'first' is already going on."
     with pytest.raises(InvalidInput) as refused:
         follow_run(site, "first", print_lines([FLOWERS, line]), {}, print)
     assert str(refused.value) == "The run 'first' is already going on."
 
 
-def test_a_run_that_fails_leaves_its_end_and_is_free_again(site: Site) -> None:
+def test_a_run_that_fails_leaves_its_end_and_is_free_again(site: DeploymentFolder) -> None:
     (site.app / "clients" / "client-0.toml").unlink()
     for _ in range(2):
         with pytest.raises(InvalidInput, match="no card of 'client-0'"):
@@ -93,7 +95,7 @@ def test_a_run_that_fails_leaves_its_end_and_is_free_again(site: Site) -> None:
     assert json.loads(site.end_file("first").read_text())["exit_code"] == 2
 
 
-def test_ctrl_c_ends_the_run_at_the_server_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_the_run_at_the_server_too(site: DeploymentFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped: list[str] = []
     monkeypatch.setattr(superlink, "stop_run", lambda site, number: stopped.append(number) or number == "17")
 

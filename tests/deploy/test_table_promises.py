@@ -9,11 +9,11 @@ from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.client_node import ClientNode
 from discreet.deploy.deployed_run import DeployedRun
 from discreet.deploy.deployment import CARDS_FOLDER, DeclaredClient
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.enrolment import enroll
 from discreet.deploy.new_deployment import create_deployment
 from discreet.deploy.peer_cards import PeerCards
 from discreet.deploy.policy import PolicyRefusal
-from discreet.deploy.site import Site
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment.configuration import experiment_file
 from discreet.privacy.ledger import Budget, Ledger
@@ -66,7 +66,7 @@ def deployment(folder: Path, text: str, ranges: str = RANGES, examples: int = 4,
     return AppFolder.open(folder / "site" / "app")
 
 
-def enroll_clients(folder: Path, app: AppFolder, persons: str, *, accept: bool = False) -> Site:
+def enroll_clients(folder: Path, app: AppFolder, persons: str, *, accept: bool = False) -> DeploymentFolder:
     """Enroll all clients, each with a table that has one row for each letter of `persons`."""
     for name in NAMES:
         data = table(folder / f"{name}.csv", name, persons)
@@ -75,10 +75,10 @@ def enroll_clients(folder: Path, app: AppFolder, persons: str, *, accept: bool =
     for name in NAMES:
         cards = PeerCards.open(folder / name)
         cards.pin(cards.code)
-    return Site(folder / "site")
+    return DeploymentFolder(folder / "site")
 
 
-def card_of(folder: Path, site: Site) -> str:
+def card_of(folder: Path, site: DeploymentFolder) -> str:
     """Return the card of a whole run in one process."""
     heard: list[str] = []
     ended = DeployedRun(site, "first").train(connect_nodes(folder, site, heard), heard.append)

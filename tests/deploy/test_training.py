@@ -8,7 +8,7 @@ import pytest
 from discreet import api
 from discreet.deploy.certificates import write_signing_key
 from discreet.deploy.deployed_run import DeployedRun
-from discreet.deploy.site import Site
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.engines.flower import signed_messages
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.job import Job
@@ -22,7 +22,7 @@ from tests.deploy.node_requests import are_equal, count_releases
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def load_model(site: Site, name: str) -> Params:
+def load_model(site: DeploymentFolder, name: str) -> Params:
     return RunRecord.open(site.run(name)).load_model()
 
 

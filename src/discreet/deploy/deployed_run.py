@@ -10,7 +10,7 @@ from discreet import api
 from discreet.data.tables.table_task import TableTask
 from discreet.deploy.app_folder import AppFolder, public_run_key
 from discreet.deploy.certificates import read_key
-from discreet.deploy.site import Site
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.engines.flower.carrier import Carrier
 from discreet.engines.flower.client_calls import ClientCalls
 from discreet.engines.flower.flower_engine import FlowerEngine
@@ -31,18 +31,18 @@ class DeployedRun:
     """One run of a deployment, on the server's machine.
 
     Attributes:
-        site: The deployment's folder.
+        root: The deployment's folder.
         name: The run's name.
         is_rehearsal: Whether one machine plays all clients.
     """
 
-    site: Site
+    root: DeploymentFolder
     name: str
     is_rehearsal: bool = False
 
     @property
     def folder(self) -> Path:
-        return self.site.run(self.name)
+        return self.root.run(self.name)
 
     def train(self, carrier: Carrier, say: Callable[[str], None], data_dir: Path | None = None) -> Outcome:
         """Train the deployment's experiment. A run that was stopped goes on after its last round.
@@ -55,23 +55,23 @@ class DeployedRun:
             data_dir: Folder of downloaded data sets.
         """
         self.check_resumable()
-        site, where = self.site, self.folder
+        root, where = self.root, self.folder
         before = RunRecord.open(where) if where.exists() else None
-        seed = AppFolder.open(site.app).experiment.seed
+        seed = AppFolder.open(root.app).experiment.seed
         if seed is not None:
             key = RunKey.from_seed(seed)
         else:
-            key = RunKey.generate() if before is None else run_keys.load_key(before.identity.id, site.key_dir)
+            key = RunKey.generate() if before is None else run_keys.load_key(before.identity.id, root.key_dir)
         job = self.prepare_job(key, carrier, say, data_dir)
         watch = _log_rounds(job, say)
         for sentence in data_ranges.warnings(job.task.ranges_from_data):
             say(f"Warning: {sentence}")
         if before is None:
             say(f"Run {self.name!r} begins: {job.rounds} rounds, {job.population.clients} clients.")
-            outcome = training_loop.start(job, where, None, site.key_dir, watch)
+            outcome = training_loop.start(job, where, None, root.key_dir, watch)
         else:
             say(f"Run {self.name!r} goes on after round {len(before.read_rounds())} of {job.rounds}.")
-            outcome = training_loop.resume(job, before, site.key_dir, watch)
+            outcome = training_loop.resume(job, before, root.key_dir, watch)
         api.write_page(where)
         say(outcome.stopped or f"Run {self.name!r} is done after {outcome.completed} rounds: {where}")
         return outcome
@@ -91,7 +91,7 @@ class DeployedRun:
     @property
     def resume_command(self) -> str:
         """The command that starts the run, or resumes it."""
-        folder = self.site.folder
+        folder = self.root.folder
         verb, folder = ("simulate", folder.parents[1]) if self.is_rehearsal else ("submit", folder)
         return f"discreet deploy {verb} {shlex.quote(str(folder))} --name {self.name}"
 
@@ -99,7 +99,7 @@ class DeployedRun:
         self, key: RunKey, carrier: Carrier, say: Callable[[str], None], data_dir: Path | None = None
     ) -> Job:
         """Build the job whose cohorts are real clients."""
-        app = AppFolder.open(self.site.app)
+        app = AppFolder.open(self.root.app)
         public = public_run_key(app.experiment)
         job = job_builder.build_job(app.source(data_dir), key, declared=app.population, public=public)
         if isinstance(app.experiment.task, TableTask):  # nobody trains on the server's stand-in, so it is the test set
@@ -110,7 +110,7 @@ class DeployedRun:
             members=app.members,
             run=_run_id(self.name, key),
             experiment=app.digest,
-            key=read_key(self.site.server / "server.key"),
+            key=read_key(self.root.server / "server.key"),
             say=say,
             timeout=engine.timeout,
         )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from discreet.deploy.site import Site
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.durable_files import ProcessLock
 from discreet.errors import InvalidInput
 
@@ -12,7 +12,7 @@ SERVER_LOCK = "server.lock"  # held by the server alone; contains its process id
 
 
 @contextmanager
-def lock_deployment(site: Site) -> Iterator[ProcessLock]:
+def lock_deployment(root: DeploymentFolder) -> Iterator[ProcessLock]:
     """Hold both locks of a deployment, so that two SuperLinks never share a database.
 
     A SuperLink inherits its lock, and so keeps holding it if the server that started it is gone.
@@ -26,18 +26,18 @@ def lock_deployment(site: Site) -> Iterator[ProcessLock]:
 
     def server_running(process: str) -> InvalidInput:
         return InvalidInput(
-            f"The server of {site.folder} is already running as process {process}.",
+            f"The server of {root.folder} is already running as process {process}.",
             fix=f"Use that server, or end it first: kill {process}",
         )
 
     def superlink_running(process: str) -> InvalidInput:
         return InvalidInput(
-            f"The server of {site.folder} has ended, but its SuperLink is still running as process {process}.",
+            f"The server of {root.folder} has ended, but its SuperLink is still running as process {process}.",
             fix=f"End the SuperLink first: kill {process}",
         )
 
     with (
-        ProcessLock(site.server / SERVER_LOCK, server_running),
-        ProcessLock(site.server / SUPERLINK_LOCK, superlink_running) as shared,
+        ProcessLock(root.server / SERVER_LOCK, server_running),
+        ProcessLock(root.server / SUPERLINK_LOCK, superlink_running) as shared,
     ):
         yield shared

@@ -9,7 +9,7 @@ from typing import Any
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.client_node import ClientNode
 from discreet.deploy.deployed_run import DeployedRun
-from discreet.deploy.site import Site
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.durable_files import OWNER, write_durably
 from discreet.engines.flower.carrier import Carrier, Responder
 from discreet.engines.flower.reply_deadline import ReplyDeadline
@@ -24,10 +24,10 @@ def main(carrier: Callable[[ReplyDeadline], Carrier], config: Mapping[str, Any],
         config: Flower's run configuration: `folder`, `name` and, in a simulation, `nodes`.
         say: Logs a line.
     """
-    site, name = Site(Path(str(config["folder"]))), str(config["name"])
-    run = DeployedRun(site, name, is_rehearsal=bool(config.get("nodes")))
+    root, name = DeploymentFolder(Path(str(config["folder"]))), str(config["name"])
+    run = DeployedRun(root, name, is_rehearsal=bool(config.get("nodes")))
     try:
-        with site.lock_run(name):  # only the process that holds the lock writes how the run ended
+        with root.lock_run(name):  # only the process that holds the lock writes how the run ended
             _run_and_report(run, carrier, say)
     except DiscreetError as error:
         say(f"Error: {error}")
@@ -36,9 +36,9 @@ def main(carrier: Callable[[ReplyDeadline], Carrier], config: Mapping[str, Any],
 
 
 def _run_and_report(run: DeployedRun, carrier: Callable[[ReplyDeadline], Carrier], say: Callable[[str], None]) -> None:
-    end = run.site.end_file(run.name)
+    end = run.root.end_file(run.name)
     try:
-        engine = AppFolder.open(run.site.app).engine
+        engine = AppFolder.open(run.root.app).engine
         outcome = run.train(carrier(ReplyDeadline(timeout=engine.timeout, patience=engine.patience)), say)
     except DiscreetError as error:
         _write_end(end, {"error": str(error), "exit_code": error.exit_code})
@@ -58,7 +58,7 @@ def build_responder(node: Mapping[str, Any], run: Mapping[str, Any], say: Callab
     if node.get("node"):
         folder = Path(str(node["node"]))
     elif run.get("nodes") and "partition-id" in node:
-        clients = Site(Path(str(run["folder"]))).deployment.clients
+        clients = DeploymentFolder(Path(str(run["folder"]))).deployment.clients
         folder = Path(str(run["nodes"])) / clients[int(node["partition-id"])].name
     else:
         raise InvalidInput(

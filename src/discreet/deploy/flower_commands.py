@@ -11,7 +11,7 @@ from pathlib import Path
 
 from discreet.deploy import certificates
 from discreet.deploy.deployment import DEPLOYMENT_FILE
-from discreet.deploy.site import Site
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.errors import InvalidInput, Unsupported
 from discreet.experiment.configuration import toml_document
 from discreet.secure_sums.secagg import key_agreement
@@ -21,12 +21,12 @@ ANSWER_SECONDS = 180.0  # seconds in which a command that asks the SuperLink mus
 BOX_CHARACTERS = "".join(map(chr, range(0x2500, 0x2580)))  # Flower draws boxes around its messages
 
 
-def flower_environment(site: Site) -> dict[str, str]:
+def flower_environment(root: DeploymentFolder) -> dict[str, str]:
     """Return the environment of Flower's programs: files in the server's folder, no telemetry, no installing."""
     return {
         **os.environ,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),  # it calls others
-        "FLWR_HOME": str((site.server / "flower").resolve()),
+        "FLWR_HOME": str((root.server / "flower").resolve()),
         "FLWR_TELEMETRY_ENABLED": "0",
         "FLWR_DISABLE_UPDATE_CHECK": "1",
         "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
@@ -35,7 +35,7 @@ def flower_environment(site: Site) -> dict[str, str]:
     }
 
 
-def server_command(site: Site, host: str) -> list[str]:
+def server_command(root: DeploymentFolder, host: str) -> list[str]:
     """Return the command of the server's process, listening at this host.
 
     Raises:
@@ -44,21 +44,21 @@ def server_command(site: Site, host: str) -> list[str]:
     flower_program("flower-superlink")  # refuses if Flower is not installed
     from discreet.engines.flower import front_proxy
 
-    check_server_files(site)
-    front_proxy.bind_port(host, int(site.deployment.address.rpartition(":")[2])).close()
-    return [sys.executable, "-P", "-m", "discreet.deploy.server_process", str(site.folder.resolve()), host]
+    check_server_files(root)
+    front_proxy.bind_port(host, int(root.deployment.address.rpartition(":")[2])).close()
+    return [sys.executable, "-P", "-m", "discreet.deploy.server_process", str(root.folder.resolve()), host]
 
 
-def check_server_files(site: Site) -> None:
+def check_server_files(root: DeploymentFolder) -> None:
     """Check certificates, signing key and resolved.toml, which the SuperLink and every run need later."""
-    certificates.check_certificates(site.server)
-    path = site.server / "server.key"
-    if key_agreement.identity_key(certificates.read_key(path)).hex() != site.deployment.server_key:
+    certificates.check_certificates(root.server)
+    path = root.server / "server.key"
+    if key_agreement.identity_key(certificates.read_key(path)).hex() != root.deployment.server_key:
         raise InvalidInput(
-            f"{path} must be the key that {site.app / DEPLOYMENT_FILE} names, and is another: no client would answer.",
+            f"{path} must be the key that {root.app / DEPLOYMENT_FILE} names, and is another: no client would answer.",
             fix="Restore it from its backup.",
         )
-    resolved = site.app / "resolved.toml"
+    resolved = root.app / "resolved.toml"
     try:
         toml_document.parse_toml(toml_document.read_toml_text(resolved), str(resolved))
     except InvalidInput as error:
@@ -67,12 +67,12 @@ def check_server_files(site: Site) -> None:
         ) from None
 
 
-def superlink_command(site: Site, inner: str) -> list[str]:
+def superlink_command(root: DeploymentFolder, inner: str) -> list[str]:
     """Return the command of the SuperLink, which keeps its nodes and runs in a database.
 
     Anyone who reaches it may run code here, so `inner` must be an address on loopback.
     """
-    server, (host, _, port) = site.server.resolve(), inner.rpartition(":")
+    server, (host, _, port) = root.server.resolve(), inner.rpartition(":")
     return [
         flower_program("flower-superlink"),
         *("--host", host, "--port", port),
@@ -91,45 +91,45 @@ def simulation_command(inner: str) -> list[str]:
     return [flower_program("flower-superlink"), "--insecure", "--simulation", "--host", host, "--port", port]
 
 
-def run_command(site: Site, name: str, nodes: str = '""') -> list[str]:
+def run_command(root: DeploymentFolder, name: str, nodes: str = '""') -> list[str]:
     """Return the command that submits a run and streams its log until the run ends.
 
     Raises:
         InvalidInput: The server is not running on this machine.
     """
-    if not is_listening(loopback_address(site)):
+    if not is_listening(loopback_address(root)):
         raise InvalidInput(
-            f"The server at {site.deployment.address} is not running on this machine.",
-            fix=f"Start it with: discreet deploy server {shlex.quote(str(site.folder))}",
+            f"The server at {root.deployment.address} is not running on this machine.",
+            fix=f"Start it with: discreet deploy server {shlex.quote(str(root.folder))}",
         )
-    folder = json.dumps(str(site.folder.resolve()))
+    folder = json.dumps(str(root.folder.resolve()))
     settings = f"folder={folder} name={json.dumps(name)} nodes={nodes}"
-    return [flower_program("flwr"), "run", str(site.app), CONNECTION, "--stream", "--run-config", settings]
+    return [flower_program("flwr"), "run", str(root.app), CONNECTION, "--stream", "--run-config", settings]
 
 
-def loopback_address(site: Site) -> str:
+def loopback_address(root: DeploymentFolder) -> str:
     """Return the SuperLink's address on loopback, from the connection that the last start wrote."""
     try:
-        config = tomllib.loads((site.server / "flower" / "config.toml").read_text(encoding="utf-8"))
+        config = tomllib.loads((root.server / "flower" / "config.toml").read_text(encoding="utf-8"))
         return str(config["superlink"][CONNECTION]["address"])
     except (OSError, ValueError, KeyError):
         return "127.0.0.1:0"  # port 0: nobody answers
 
 
-def start_flower(site: Site, *arguments: str) -> "subprocess.Popen[str]":
+def start_flower(root: DeploymentFolder, *arguments: str) -> "subprocess.Popen[str]":
     """Start the command `flwr` with these arguments. Its output can be read from the process."""
     return subprocess.Popen(
         [flower_program("flwr"), *arguments],
-        env=flower_environment(site),
+        env=flower_environment(root),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
 
 
-def call_flower(site: Site, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def call_flower(root: DeploymentFolder, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """Run the command `flwr` with these arguments, and return its output. Refuse if it takes too long."""
-    command, environment = [flower_program("flwr"), *arguments], flower_environment(site)
+    command, environment = [flower_program("flwr"), *arguments], flower_environment(root)
     try:
         return subprocess.run(
             command, env=environment, capture_output=True, text=True, check=False, timeout=ANSWER_SECONDS

@@ -9,10 +9,10 @@ from discreet.data.tables.table_task import TableTask
 from discreet.deploy import certificates
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.deployment import CARDS_FOLDER, DEPLOYMENT_FILE, write_record
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.enrolment import enroll
 from discreet.deploy.peer_cards import PeerCards
 from discreet.deploy.policy import POLICY_FILE
-from discreet.deploy.site import Site
 from discreet.errors import InvalidInput
 
 CLIENTS_FOLDER = "clients"  # contains a folder for each client
@@ -20,12 +20,12 @@ CLIENTS_FOLDER = "clients"  # contains a folder for each client
 REHEARSAL_PERMISSIONS = ("seeds = false", "graphs = false", "trust_server_with_updates = false", "own_code = false")
 
 
-def prepare_rehearsal(site: Site, name: str) -> Site:
+def prepare_rehearsal(root: DeploymentFolder, name: str) -> DeploymentFolder:
     """Return the deployment of the rehearsal `name`, created at first with its own keys, cards and ledgers.
 
-    `site` itself is not changed.
+    `root` itself is not changed.
     """
-    app, rehearsal = AppFolder.open(site.app), site.rehearsal(name)
+    app, rehearsal = AppFolder.open(root.app), root.rehearsal(name)
     if isinstance(app.experiment.task, TableTask):
         raise InvalidInput(
             "The clients of a table hold the rows themselves, so one machine can't play them.",
@@ -35,17 +35,17 @@ def prepare_rehearsal(site: Site, name: str) -> Site:
         rehearsal.folder.parent.mkdir(exist_ok=True)
         with TemporaryDirectory(prefix=".draft-", dir=rehearsal.folder.parent) as draft:
             whole = Path(draft) / "whole"
-            _write_rehearsal(app, Site(whole))
+            _write_rehearsal(app, DeploymentFolder(whole))
             whole.rename(rehearsal.folder)
     elif AppFolder.open(rehearsal.app).digest != app.digest:
         raise InvalidInput(
-            f"{rehearsal.folder} was made for an earlier version of {site.folder}.",
+            f"{rehearsal.folder} was made for an earlier version of {root.folder}.",
             fix="Remove it, or use another --name.",
         )
     return rehearsal
 
 
-def _write_rehearsal(app: AppFolder, rehearsal: Site) -> None:
+def _write_rehearsal(app: AppFolder, rehearsal: DeploymentFolder) -> None:
     shutil.copytree(
         app.folder, rehearsal.app, ignore=lambda folder, names: names if Path(folder).name == CARDS_FOLDER else ()
     )

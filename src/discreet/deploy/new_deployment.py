@@ -16,8 +16,8 @@ from discreet.data.tasks.task import Task
 from discreet.deploy import certificates
 from discreet.deploy.app_folder import CERTIFICATE_FILE, RESOLVED_FILE, public_run_key, user_files
 from discreet.deploy.deployment import CARDS_FOLDER, DEPLOYMENT_FILE, DeclaredClient, Deployment, write_record
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.flower_bundle import BUNDLE_FILES, write_bundle
-from discreet.deploy.site import Site
 from discreet.engines.engine import MIN_SECURE_CLIENTS
 from discreet.engines.engine_table import Flower
 from discreet.errors import InvalidInput
@@ -91,7 +91,7 @@ def _write_folders(
     address: str,
     hosts: Sequence[str],
 ) -> Deployment:
-    app, server = Site(draft).app, Site(draft).server
+    app, server = DeploymentFolder(draft).app, DeploymentFolder(draft).server
     for path in (app / CARDS_FOLDER, server):
         path.mkdir(parents=True)
     server.chmod(0o700)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from discreet.deploy.site import Site
+from discreet.deploy.deployment_folder import DeploymentFolder
 
 NODE_NUMBER = re.compile(r"SuperNode (\d+) registered")  # in the output of `flwr supernode register`
 
@@ -18,23 +18,23 @@ class ClientStatus(NamedTuple):
     unknown: list[str]
 
 
-def store_node_number(site: Site, name: str, output: str) -> None:
+def store_node_number(root: DeploymentFolder, name: str, output: str) -> None:
     """Store the number of a client's node, read from the output of Flower's registration command."""
     if (match := NODE_NUMBER.search(output)) is not None:
-        path = site.server / "nodes.json"
-        path.write_text(json.dumps({**_node_numbers(site), name: match[1]}), encoding="utf-8")
+        path = root.server / "nodes.json"
+        path.write_text(json.dumps({**_node_numbers(root), name: match[1]}), encoding="utf-8")
 
 
-def add_client_names(site: Site, nodes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def add_client_names(root: DeploymentFolder, nodes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Add to each node the name of its client, None if unknown."""
-    names = {number: name for name, number in _node_numbers(site).items()}
+    names = {number: name for name, number in _node_numbers(root).items()}
     return [{"client": names.get(str(node.get("node-id"))), **node} for node in nodes]
 
 
-def client_status(site: Site, nodes: Sequence[Mapping[str, Any]]) -> ClientStatus:
+def client_status(root: DeploymentFolder, nodes: Sequence[Mapping[str, Any]]) -> ClientStatus:
     """Sort the deployment's clients by status, given nodes from `add_client_names`."""
-    known, online = _node_numbers(site), {node["client"] for node in nodes if node.get("status") == "online"}
-    clients = [client.name for client in site.deployment.clients]
+    known, online = _node_numbers(root), {node["client"] for node in nodes if node.get("status") == "online"}
+    clients = [client.name for client in root.deployment.clients]
     return ClientStatus(
         online=[name for name in clients if name in online],
         away=[name for name in clients if name in known and name not in online],
@@ -42,7 +42,7 @@ def client_status(site: Site, nodes: Sequence[Mapping[str, Any]]) -> ClientStatu
     )
 
 
-def _node_numbers(site: Site) -> dict[str, str]:
-    path = site.server / "nodes.json"
+def _node_numbers(root: DeploymentFolder) -> dict[str, str]:
+    path = root.server / "nodes.json"
     numbers: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return numbers

@@ -6,25 +6,25 @@ import time
 from pathlib import Path
 
 from discreet.deploy import deployment_lock, flower_commands, superlink
-from discreet.deploy.site import Site
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.errors import DiscreetError
 
 CHECK_SECONDS = 0.2  # seconds between two checks that SuperLink and proxy are running
 
 
-def run_server(site: Site, listen: str) -> int:
+def run_server(root: DeploymentFolder, listen: str) -> int:
     """Run SuperLink and proxy until one of them ends. Returns the exit code."""
     from discreet.engines.flower import front_proxy  # its dependencies come with the extra discreet[flower]
 
-    server, port = site.server, int(site.deployment.address.rpartition(":")[2])
+    server, port = root.server, int(root.deployment.address.rpartition(":")[2])
     tls = front_proxy.TlsFiles(server / "ca.crt", server / "server.crt", server / "server.tls.key")
-    keys = [card.node_key for card in site.deployment.read_cards(site.app)]
-    inner = flower_commands.loopback_address(site)
+    keys = [card.node_key for card in root.deployment.read_cards(root.app)]
+    inner = flower_commands.loopback_address(root)
     with (
-        deployment_lock.lock_deployment(site) as held,
+        deployment_lock.lock_deployment(root) as held,
         front_proxy.bind_port(listen, port) as door,
         front_proxy.run_proxy(door, inner, tls, keys) as is_open,
-        superlink.run_superlink(site, flower_commands.superlink_command(site, inner), held) as process,
+        superlink.run_superlink(root, flower_commands.superlink_command(root, inner), held) as process,
     ):
         while process.poll() is None and is_open():
             time.sleep(CHECK_SECONDS)
@@ -35,7 +35,7 @@ def main(folder: str, listen: str) -> None:
     """Run the server of the deployment in `folder`, listening at the host `listen`; exit with its code."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        sys.exit(run_server(Site(Path(folder)), listen))
+        sys.exit(run_server(DeploymentFolder(Path(folder)), listen))
     except DiscreetError as error:
         sys.stderr.write(f"Error: {error}\n")
         sys.exit(2)

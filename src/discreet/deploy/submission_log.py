@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from discreet.deploy import flower_commands, superlink
-from discreet.deploy.site import Site
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.engines.flower.carrier import LOG_PREFIX
 from discreet.errors import DiscreetError, InvalidInput
 
@@ -24,7 +24,11 @@ class RunStopped(DiscreetError):
 
 
 def follow_run(
-    site: Site, name: str, command: Sequence[str], environment: Mapping[str, str], say: Callable[[str], None]
+    root: DeploymentFolder,
+    name: str,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    say: Callable[[str], None],
 ) -> dict[str, Any]:
     """Start a run and wait until it has ended. Ctrl-C stops it at the server too, which keeps every finished round.
 
@@ -40,8 +44,8 @@ def follow_run(
         RunStopped: The user pressed Ctrl-C.
         InvalidInput: The run ended without saying how.
     """
-    end, flower_lines = site.end_file(name), deque[str](maxlen=KEPT_LINES)
-    with site.lock_run(name):  # refused while the run goes on, whose end file belongs to its own submitter
+    end, flower_lines = root.end_file(name), deque[str](maxlen=KEPT_LINES)
+    with root.lock_run(name):  # refused while the run goes on, whose end file belongs to its own submitter
         end.unlink(missing_ok=True)
     number, fault = None, ""
     with subprocess.Popen(
@@ -66,31 +70,31 @@ def follow_run(
                     say(words)
         except KeyboardInterrupt:
             process.terminate()
-            raise _stop_run(site, name, None if number is None else number[1]) from None
+            raise _stop_run(root, name, None if number is None else number[1]) from None
     if not end.exists():
         if fault:
             raise InvalidInput(fault)
         raise InvalidInput(
             f"The run ended without a message; Flower's command exited with {process.returncode} and said: "
             f"{flower_commands.last_line(COLOUR_CODES.sub('', ''.join(flower_lines)))}",
-            fix=f"Is the server running? Look with: {_status_command(site)}",
+            fix=f"Is the server running? Look with: {_status_command(root)}",
         )
     result: dict[str, Any] = json.loads(end.read_text())
     return result
 
 
-def _status_command(site: Site) -> str:
-    return f"discreet deploy status {shlex.quote(str(site.folder))}"
+def _status_command(root: DeploymentFolder) -> str:
+    return f"discreet deploy status {shlex.quote(str(root.folder))}"
 
 
-def _stop_run(site: Site, name: str, number: str | None) -> RunStopped:
+def _stop_run(root: DeploymentFolder, name: str, number: str | None) -> RunStopped:
     """Stop the run at the server, and return the error that says whether it stopped."""
-    if number is None or not superlink.stop_run(site, number):
+    if number is None or not superlink.stop_run(root, number):
         return RunStopped(
             f"The run {name!r} is no longer followed, and may still go on at the server.",
-            fix=f"Look with: {_status_command(site)}",
+            fix=f"Look with: {_status_command(root)}",
         )
     return RunStopped(
-        f"The run {name!r} was stopped; its rounds so far are in {site.run(name)}.",
+        f"The run {name!r} was stopped; its rounds so far are in {root.run(name)}.",
         fix="Start the same name again to continue after the last of them.",
     )

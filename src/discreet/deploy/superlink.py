@@ -10,7 +10,7 @@ from pathlib import Path
 
 from discreet.deploy import deployment_lock, flower_commands, online_clients
 from discreet.deploy.deployment import Card
-from discreet.deploy.site import Site
+from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.durable_files import ProcessLock
 from discreet.errors import InvalidInput, Unsupported
 
@@ -18,23 +18,23 @@ START_SECONDS = 300.0  # seconds in which a SuperLink must start, even on a slow
 END_SECONDS = 8.0  # seconds before it is killed; `discreet deploy server` waits a little longer
 
 
-def log_path(site: Site) -> Path:
+def log_path(root: DeploymentFolder) -> Path:
     """Return the log of the SuperLink, with a line for each message: for finding the cause of a failure."""
-    return site.server / "superlink.log"
+    return root.server / "superlink.log"
 
 
-def write_connection(site: Site, settings: str | None = None) -> None:
+def write_connection(root: DeploymentFolder, settings: str | None = None) -> None:
     """Choose a free port on loopback for the SuperLink, and write the connection for Flower's commands.
 
     Args:
         settings: Further TOML lines of the connection. None: TLS with the deployment's certificate.
     """
     if settings is None:
-        settings = f"root-certificates = {json.dumps(str((site.server / 'ca.crt').resolve()))}\n"
-    with deployment_lock.lock_deployment(site), socket.socket() as probe:  # refused while a server runs
+        settings = f"root-certificates = {json.dumps(str((root.server / 'ca.crt').resolve()))}\n"
+    with deployment_lock.lock_deployment(root), socket.socket() as probe:  # refused while a server runs
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-        home = site.server / "flower"
+        home = root.server / "flower"
         home.mkdir(exist_ok=True)
         (home / "config.toml").write_text(
             f'[superlink]\ndefault = "{flower_commands.CONNECTION}"\n\n[superlink.{flower_commands.CONNECTION}]\n'
@@ -45,10 +45,10 @@ def write_connection(site: Site, settings: str | None = None) -> None:
 
 @contextmanager
 def run_superlink(
-    site: Site, command: list[str], held: ProcessLock, environment: Mapping[str, str] | None = None
+    root: DeploymentFolder, command: list[str], held: ProcessLock, environment: Mapping[str, str] | None = None
 ) -> "Iterator[subprocess.Popen[bytes]]":
     """Run a SuperLink while the block lasts. It logs to a file and inherits the lock `held`."""
-    with log_path(site).open("ab") as log:
+    with log_path(root).open("ab") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, pass_fds=(held.fd,))
     held.write_process_id(process.pid)
     try:
@@ -62,18 +62,18 @@ def run_superlink(
             process.wait()
 
 
-def register_nodes(site: Site, cards: list[Card], say: Callable[[str], None]) -> None:
+def register_nodes(root: DeploymentFolder, cards: list[Card], say: Callable[[str], None]) -> None:
     """Register the nodes of these cards at the SuperLink, except those that are registered already."""
-    noted = site.server / "registered.json"
+    noted = root.server / "registered.json"
     known: dict[str, str] = json.loads(noted.read_text()) if noted.exists() else {}
     asked = {}
     for card in cards:
         if known.get(card.name) == card.node_key:
             continue
-        path = site.server / f"{card.name}.pub"
+        path = root.server / f"{card.name}.pub"
         path.write_text(f"{card.node_key}\n", encoding="utf-8")
         arguments = ("supernode", "register", str(path), flower_commands.CONNECTION)
-        asked[card.name] = card, flower_commands.start_flower(site, *arguments)
+        asked[card.name] = card, flower_commands.start_flower(root, *arguments)
     for name, (card, process) in asked.items():
         try:
             output, _ = process.communicate(timeout=flower_commands.ANSWER_SECONDS)
@@ -84,12 +84,12 @@ def register_nodes(site: Site, cards: list[Card], say: Callable[[str], None]) ->
         if process.returncode and "already" not in output.lower():
             raise InvalidInput(f"{name} could not be registered: {flower_commands.last_line(output)}")
         known[name] = card.node_key
-        online_clients.store_node_number(site, name, output)
+        online_clients.store_node_number(root, name, output)
         say(f"Registered {name}.")
     noted.write_text(json.dumps(known), encoding="utf-8")
 
 
-def await_superlink(site: Site, alive: Callable[[], bool]) -> None:
+def await_superlink(root: DeploymentFolder, alive: Callable[[], bool]) -> None:
     """Wait until the SuperLink takes connections.
 
     Raises:
@@ -97,31 +97,31 @@ def await_superlink(site: Site, alive: Callable[[], bool]) -> None:
     """
     until = time.monotonic() + START_SECONDS
     while time.monotonic() < until and alive():
-        if flower_commands.is_listening(flower_commands.loopback_address(site)):
+        if flower_commands.is_listening(flower_commands.loopback_address(root)):
             return
         time.sleep(0.1)
     raise InvalidInput(
-        f"The SuperLink did not start at {site.deployment.address}.",
-        fix=f"Look into its log: {log_path(site)}",
+        f"The SuperLink did not start at {root.deployment.address}.",
+        fix=f"Look into its log: {log_path(root)}",
     )
 
 
-def list_nodes(site: Site) -> list[Mapping[str, str]] | None:
+def list_nodes(root: DeploymentFolder) -> list[Mapping[str, str]] | None:
     """Return the registered nodes with their status, None if the SuperLink does not answer."""
-    address = flower_commands.loopback_address(site)
+    address = flower_commands.loopback_address(root)
     if not flower_commands.is_listening(address):  # quicker than Flower's command, which retries for a while
         return None
     try:
-        answer = flower_commands.call_flower(site, "supernode", "list", flower_commands.CONNECTION, "--format", "json")
+        answer = flower_commands.call_flower(root, "supernode", "list", flower_commands.CONNECTION, "--format", "json")
         listed: list[Mapping[str, str]] = json.loads(answer.stdout)["nodes"]
     except (ValueError, KeyError, Unsupported, InvalidInput):
         return None
     return listed
 
 
-def stop_run(site: Site, number: str) -> bool:
+def stop_run(root: DeploymentFolder, number: str) -> bool:
     """Stop a run at the SuperLink, which ends its process. Returns whether it did."""
     try:
-        return flower_commands.call_flower(site, "stop", number, flower_commands.CONNECTION).returncode == 0
+        return flower_commands.call_flower(root, "stop", number, flower_commands.CONNECTION).returncode == 0
     except InvalidInput:
         return False

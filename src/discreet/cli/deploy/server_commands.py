@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from discreet.cli.deploy.status_command import Folder, open_site
+from discreet.cli.deploy.status_command import Folder, open_deployment
 from discreet.cli.options import AcceptDataRanges, DataDir
 from discreet.cli.output import Json, emit, print_note
 from discreet.cli.run import range_warnings
@@ -18,7 +18,7 @@ from discreet.errors import BudgetRefused, DiscreetError, InvalidInput
 
 if TYPE_CHECKING:
     from discreet.deploy.deployment import DeclaredClient
-    from discreet.deploy.site import Site
+    from discreet.deploy.deployment_folder import DeploymentFolder
 
 PORT = 8000
 RESULT_KEYS = ("rounds", "stopped", "epsilon", "delta", "metrics")
@@ -120,20 +120,20 @@ def server(
     """
     from discreet.deploy import flower_commands, superlink
 
-    site = open_site(folder)
-    address = site.deployment.address.rpartition(":")[0]
-    superlink.write_connection(site)
-    cards = site.deployment.read_cards(site.app)
+    root = open_deployment(folder)
+    address = root.deployment.address.rpartition(":")[0]
+    superlink.write_connection(root)
+    cards = root.deployment.read_cards(root.app)
     os.umask(0o077)  # runs, keys and the SuperLink's state are private
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     process = subprocess.Popen(
-        flower_commands.server_command(site, listen or address), env=flower_commands.flower_environment(site)
+        flower_commands.server_command(root, listen or address), env=flower_commands.flower_environment(root)
     )
     try:
-        superlink.await_superlink(site, lambda: process.poll() is None)
-        superlink.register_nodes(site, cards, print_note)
-        print_note(f"The server is up at {site.deployment.address}. Next: discreet deploy submit {_shell_word(folder)}")
-        up = {"server": site.deployment.address, "clients": [card.name for card in cards]}
+        superlink.await_superlink(root, lambda: process.poll() is None)
+        superlink.register_nodes(root, cards, print_note)
+        print_note(f"The server is up at {root.deployment.address}. Next: discreet deploy submit {_shell_word(folder)}")
+        up = {"server": root.deployment.address, "clients": [card.name for card in cards]}
         emit(lambda: up, list, as_json=as_json)
         process.wait()
     finally:
@@ -151,11 +151,11 @@ def submit(folder: Folder, name: Name = "first", as_json: Json = False) -> None:
     from discreet.deploy.submission_log import follow_run
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM ends the run too, as Ctrl-C does
-    site = open_site(folder)
+    root = open_deployment(folder)
     result = follow_run(
-        site, name, flower_commands.run_command(site, name), flower_commands.flower_environment(site), print_note
+        root, name, flower_commands.run_command(root, name), flower_commands.flower_environment(root), print_note
     )
-    _print_result(site, name, result, as_json=as_json)
+    _print_result(root, name, result, as_json=as_json)
 
 
 def simulate(folder: Folder, name: Name = "first", as_json: Json = False) -> None:
@@ -167,13 +167,13 @@ def simulate(folder: Folder, name: Name = "first", as_json: Json = False) -> Non
     from discreet.deploy.flower_simulation import simulate as play
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that everything that it started ends too
-    site, result = play(open_site(folder), name, print_note)
-    _print_result(site, name, result, as_json=as_json)
+    root, result = play(open_deployment(folder), name, print_note)
+    _print_result(root, name, result, as_json=as_json)
 
 
-def _print_result(site: "Site", name: str, result: dict[str, Any], *, as_json: bool) -> None:
+def _print_result(root: "DeploymentFolder", name: str, result: dict[str, Any], *, as_json: bool) -> None:
     """Print the card and where the results are, and exit with the run's exit code."""
-    where = site.run(name)
+    where = root.run(name)
     if result["error"]:
         kinds = {kind.exit_code: kind for kind in (DiscreetError, InvalidInput, BudgetRefused)}
         kept = (where / "checkpoint.safetensors").exists()
@@ -183,7 +183,7 @@ def _print_result(site: "Site", name: str, result: dict[str, Any], *, as_json: b
         lambda: {"run": str(where), **{key: result[key] for key in RESULT_KEYS}},
         lambda: [
             (where / "guarantee.txt").read_text(),
-            *range_warnings(site.deployment.data_ranges),
+            *range_warnings(root.deployment.data_ranges),
             f"Results are in {where}",
             *(["", result["stopped"]] if result["stopped"] else []),  # repeated below the long card
         ],

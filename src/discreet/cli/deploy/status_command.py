@@ -11,7 +11,7 @@ from discreet.errors import InvalidInput
 from discreet.report.number_format import format_count
 
 if TYPE_CHECKING:
-    from discreet.deploy.site import Site
+    from discreet.deploy.deployment_folder import DeploymentFolder
 
 Folder: TypeAlias = Annotated[Path, typer.Argument(metavar="DIR", hidden=True)]  # the docstrings describe it
 
@@ -23,23 +23,25 @@ def status(folder: Folder, as_json: Json = False) -> None:
     """
     from discreet.deploy import online_clients, superlink
 
-    site = open_site(folder)
-    listed = superlink.list_nodes(site)
-    nodes = None if listed is None else online_clients.add_client_names(site, listed)
-    runs = list(_list_runs(site))
-    emit(lambda: {"nodes": nodes, "runs": runs}, lambda: _status_lines(site, nodes, runs), as_json=as_json)
+    root = open_deployment(folder)
+    listed = superlink.list_nodes(root)
+    nodes = None if listed is None else online_clients.add_client_names(root, listed)
+    runs = list(_list_runs(root))
+    emit(lambda: {"nodes": nodes, "runs": runs}, lambda: _status_lines(root, nodes, runs), as_json=as_json)
     raise typer.Exit(1 if nodes is None else 0)
 
 
-def _status_lines(site: "Site", nodes: list[dict[str, Any]] | None, runs: list[dict[str, Any]]) -> Iterator[str]:
+def _status_lines(
+    root: "DeploymentFolder", nodes: list[dict[str, Any]] | None, runs: list[dict[str, Any]]
+) -> Iterator[str]:
     from discreet.deploy import online_clients
 
     if nodes is None:
-        yield f"The server at {site.deployment.address} does not answer."
+        yield f"The server at {root.deployment.address} does not answer."
     else:
-        there, total = sum(node.get("status") == "online" for node in nodes), len(site.deployment.clients)
-        yield f"The server at {site.deployment.address} is up; {there} of {total} clients are online."
-        for what, names in online_clients.client_status(site, nodes)._asdict().items():
+        there, total = sum(node.get("status") == "online" for node in nodes), len(root.deployment.clients)
+        yield f"The server at {root.deployment.address} is up; {there} of {total} clients are online."
+        for what, names in online_clients.client_status(root, nodes)._asdict().items():
             if names:
                 yield f"  {what}: {', '.join(names)}"
     for run in runs:
@@ -47,23 +49,23 @@ def _status_lines(site: "Site", nodes: list[dict[str, Any]] | None, runs: list[d
         yield f"  run {run['name']}: {format_count(run['rounds'], 'rounds')}, {state}"
 
 
-def _list_runs(site: "Site") -> Iterator[dict[str, Any]]:
+def _list_runs(root: "DeploymentFolder") -> Iterator[dict[str, Any]]:
     from discreet.experiment.run_directory.run_record import RunRecord
 
-    for path in sorted((site.server / "runs").glob("*/run.json")):
+    for path in sorted((root.server / "runs").glob("*/run.json")):
         record = RunRecord.open(path.parent)
         yield {"name": path.parent.name, "rounds": len(record.read_rounds()), "finished": record.is_finished()}
 
 
-def open_site(folder: Path) -> "Site":
+def open_deployment(folder: Path) -> "DeploymentFolder":
     """Open the deployment in a folder.
 
     Raises:
         InvalidInput: If there is none.
     """
-    from discreet.deploy.site import Site
+    from discreet.deploy.deployment_folder import DeploymentFolder
 
-    site = Site(folder)
-    if not site.server.is_dir():
+    root = DeploymentFolder(folder)
+    if not root.server.is_dir():
         raise InvalidInput(f"{folder} is not a deployment.", fix="Create one with: discreet deploy init")
-    return site
+    return root

@@ -11,7 +11,7 @@ APP, SERVER = "app", "server"  # the app folder that everybody has, and the fold
 
 
 @dataclass(frozen=True)
-class Site:
+class DeploymentFolder:
     """A deployment's folder: the app folder, the server's keys, the SuperLink's state and the runs."""
 
     folder: Path
@@ -39,9 +39,9 @@ class Site:
             raise InvalidInput(f"The name of a run must be letters, digits, - and _, and got {name!r}.")
         return self.server / "runs" / name
 
-    def rehearsal(self, name: str) -> "Site":
+    def rehearsal(self, name: str) -> "DeploymentFolder":
         """Return the folder in which one machine rehearses the run `name`."""
-        return Site(self.folder / "rehearsals" / self.run(name).name)
+        return DeploymentFolder(self.folder / "rehearsals" / self.run(name).name)
 
     def lock_run(self, name: str) -> ProcessLock:
         """Lock the run `name`, so that one process at a time trains it and writes how it ended."""
