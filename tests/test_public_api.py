@@ -37,7 +37,17 @@ PUBLIC: dict[str, list[str]] = {
         "Unsupported",
     ],
     "discreet.part": ["check_exact", "complete_references", "from_plain", "part", "to_plain"],
-    "discreet.testing": ["PartFailed", "check_mechanism"],
+    "discreet.testing": [
+        "PartFailed",
+        "check_aggregation",
+        "check_mechanism",
+        "check_sampler",
+        "check_schedule",
+        "check_server_optimizer",
+        "check_sparsifier",
+        "check_trainer",
+        "try_algorithm",
+    ],
     "discreet.privacy.accountant": [
         "Account",
         "account",

@@ -9,6 +9,7 @@ from discreet.algorithms.population import Population
 from discreet.algorithms.sampling import Everyone, FixedSize, Poisson, RoundRobin, Sampling
 from discreet.errors import InvalidInput
 from discreet.privacy.events import GaussianNoise, PoissonSampled, SampledWithoutReplacement
+from discreet.testing import check_sampler
 
 TEN = Population(examples=(1,) * 10)
 NOISE = GaussianNoise(noise_multiplier=1.0)
@@ -17,6 +18,11 @@ ALL: list[Sampling] = [Everyone(), Poisson(rate=0.3), FixedSize(cohort=3), Round
 
 def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("sampling", [*ALL, Poisson(rate=0.01), Poisson(rate=1.0), FixedSize(cohort=20)], ids=str)
+def test_it_keeps_the_contract(sampling: Sampling) -> None:
+    assert check_sampler(sampling)
 
 
 @pytest.mark.parametrize("sampling", ALL, ids=lambda s: s.kind)

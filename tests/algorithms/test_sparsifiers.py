@@ -23,6 +23,7 @@ from discreet.algorithms.sparsifiers.top_coordinates import count_kept
 from discreet.errors import InvalidInput
 from discreet.params import Params, norms
 from discreet.part import from_plain, to_plain
+from discreet.testing import check_sparsifier
 
 EVERY: list[Sparsifier] = [
     AllCoordinates(),
@@ -62,6 +63,12 @@ def nonzero(params: Params) -> int:
 @pytest.mark.parametrize("sparsifier", EVERY, ids=str)
 def test_it_comes_back_from_plain_data(sparsifier: Sparsifier) -> None:
     assert from_plain(AnySparsifier, to_plain(sparsifier)) == sparsifier
+
+
+@pytest.mark.parametrize("sparsifier", EVERY, ids=str)
+def test_it_keeps_the_contract(sparsifier: Sparsifier) -> None:
+    assert check_sparsifier(sparsifier)
+    assert check_sparsifier(sparsifier, MODEL)
 
 
 @pytest.mark.parametrize("sparsifier", EVERY, ids=str)

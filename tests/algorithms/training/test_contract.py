@@ -29,6 +29,7 @@ from discreet.part import from_plain, to_plain
 from discreet.privacy import accountant
 from discreet.privacy.events import GaussianNoise
 from discreet.randomness.streams import RunKey
+from discreet.testing import check_trainer
 from tests.federations import federation
 
 HELD = federation(7, 3, 12, dtype=torch.float64)
@@ -62,6 +63,11 @@ def simulate(trainer: AnyTrainer) -> Simulation:
 def test_every_kind_is_here():
     (union, *_) = get_args(AnyTrainer)
     assert {type(each) for each in TRAINERS.values()} == set(get_args(union))
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_it_keeps_the_contract(name: str):
+    assert check_trainer(TRAINERS[name])
 
 
 @pytest.mark.parametrize("name", TRAINERS)
