@@ -9,8 +9,9 @@ from discreet.experiment.loop import diagnostics
 from discreet.experiment.loop.diagnostics import json_number, json_numbers
 from discreet.experiment.loop.round_releases import draw_cohort, planned_releases, releases_of_round
 from discreet.experiment.promise import released_rounds
+from discreet.experiment.run_directory.checkpoint import Checkpoint
 from discreet.experiment.run_directory.run_files import RoundRecord
-from discreet.experiment.run_directory.run_record import Checkpoint, RunRecord
+from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Ticket
 from discreet.randomness.purposes import Purpose
 from discreet.secure_sums.secagg.session_errors import RoundOver

@@ -21,9 +21,10 @@ from discreet.experiment.promise import data_ranges, released_rounds, run_spendi
 from discreet.experiment.promise.budget_check import check_budgets
 from discreet.experiment.promise.released_rounds import ReleasedRound
 from discreet.experiment.run_directory import environment, fingerprint, run_keys
+from discreet.experiment.run_directory.checkpoint import Checkpoint
 from discreet.experiment.run_directory.resume_check import check_unchanged
 from discreet.experiment.run_directory.run_files import RoundRecord
-from discreet.experiment.run_directory.run_record import Checkpoint, RunIdentity, RunRecord, check_path_is_free
+from discreet.experiment.run_directory.run_record import RunIdentity, RunRecord, check_path_is_free
 from discreet.privacy.ledger import Ledger, Ticket
 
 Watch: TypeAlias = Callable[[RoundRecord], None]

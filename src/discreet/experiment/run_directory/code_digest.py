@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from discreet.data.features.feature_cache import tensor_digest
+from discreet.experiment.run_directory.code_origin import package_name, qualified_name, source_file, source_module
 from discreet.experiment.run_directory.module_files import ModuleFiles, is_installed, is_library
 
 PLAIN = (  # types whose representation is their value
@@ -49,7 +50,7 @@ class _Walk:
     def __init__(self, roots: list[Any], trained: set[int]) -> None:
         self.lines: list[str] = []
         self._trained = trained
-        self._own = {_package(root) for root in roots} - LIBRARIES  # to be digested even if they are installed
+        self._own = {package_name(root) for root in roots} - LIBRARIES  # to be digested even if they are installed
         self._files = ModuleFiles()
         self._numbers: dict[int, int] = {}
         self._found: list[Any] = []  # kept, since an id belongs to its object only while that lives
@@ -103,7 +104,7 @@ class _Walk:
         elif isinstance(value, torch.jit.ScriptFunction):
             self._script(value)
         elif isinstance(value, BuiltinFunctionType):
-            self._visit_all(f"builtin {_qualified_name(value)}", (value.__self__,))
+            self._visit_all(f"builtin {qualified_name(value)}", (value.__self__,))
         else:
             self._object(value)
 
@@ -137,11 +138,11 @@ class _Walk:
         cells = tuple(_contents(cell) for cell in function.__closure__ or ())
         if not self._is_own(function):
             # A decorator of a library holds the user's function in its closure.
-            self._visit_all(f"function {_qualified_name(function)}", (cells, vars(function).get("__wrapped__")))
+            self._visit_all(f"function {qualified_name(function)}", (cells, vars(function).get("__wrapped__")))
             return
         self._visit_all("function", (function.__code__, function.__defaults__, function.__kwdefaults__, cells))
         self._fields(vars(function))
-        home = _home(function)
+        home = source_module(function)
         self._files.add_module(home)
         self._files.add_imports(function.__code__, function.__globals__.get("__package__") or home.rpartition(".")[0])
         self._named_values(function.__globals__, {*_names(function.__code__)}, set())
@@ -158,10 +159,10 @@ class _Walk:
 
     def _class(self, kind: type) -> None:
         methods = [value for value in vars(kind).values() if isinstance(value, FunctionType)]
-        if not self._is_own(kind) and not any(_file(method) and self._is_own(method) for method in methods):
-            self.lines.append(f"class {_qualified_name(kind)}")
+        if not self._is_own(kind) and not any(source_file(method) and self._is_own(method) for method in methods):
+            self.lines.append(f"class {qualified_name(kind)}")
             return
-        self._files.add_module(_home(kind))
+        self._files.add_module(source_module(kind))
         self._visit_all(f"class {kind.__name__}", kind.__bases__)
         for name, value in sorted(vars(kind).items()):
             if name not in NOT_CODE:
@@ -169,12 +170,12 @@ class _Walk:
                 self.visit(value)
 
     def _module(self, module: ModuleType) -> None:
-        file = _file(module)
+        file = source_file(module)
         if self._is_own(module) and module.__name__ != "__main__" and file is not None and file.is_file():
             self.lines.append(f"module {hashlib.sha256(file.read_bytes()).hexdigest()}")
             self._files.add_module(module.__name__)
         else:
-            self.lines.append(f"module {_qualified_name(module)}")
+            self.lines.append(f"module {qualified_name(module)}")
 
     def _set(self, value: AbstractSet[Any]) -> None:
         """Describe a set in a fixed order, since its own differs from process to process."""
@@ -194,7 +195,7 @@ class _Walk:
         if isinstance(network, torch.jit.ScriptModule) and network._c._has_method("forward"):
             self._script(network)
         inside = vars(nn.Module())
-        if not _home(type(network)).startswith(COMPILERS):
+        if not source_module(type(network)).startswith(COMPILERS):
             self._fields({name: value for name, value in vars(network).items() if name not in inside})
         for hooks in HOOKS:
             self._visit_all(hooks, getattr(network, hooks).values())
@@ -204,7 +205,7 @@ class _Walk:
     def _object(self, value: Any) -> None:
         """Describe the object's class and its state: all fields and what a pickle would hold, as far as known."""
         self.visit(type(value))
-        if _home(type(value)).startswith(COMPILERS):
+        if source_module(type(value)).startswith(COMPILERS):
             return
         reduced = _pickle_parts(value)
         if reduced is None or isinstance(reduced, str) or self._is_own(type(value)):
@@ -232,7 +233,7 @@ class _Walk:
 
     def _is_own(self, value: Any) -> bool:
         """Whether the value is the user's: neither of a library nor installed, unless the digest is of its package."""
-        package, file = _package(value), _file(value)
+        package, file = package_name(value), source_file(value)
         if file is None or not file.is_absolute():
             return package not in LIBRARIES
         return not is_library(file) and (package in self._own or not is_installed(file))
@@ -258,31 +259,3 @@ def _names(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _names(constant)
-
-
-def _home(value: Any) -> str:
-    """Return the module that defines it. Decorators copy `__module__` from one function to another."""
-    if isinstance(value, FunctionType):
-        named = value.__globals__.get("__name__")
-    else:
-        named = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-    return named if isinstance(named, str) else type(value).__module__
-
-
-def _file(value: Any) -> Path | None:
-    """Return the file that defines it."""
-    if isinstance(value, FunctionType):
-        named = value.__globals__.get("__file__")
-    else:
-        named = getattr(value if isinstance(value, ModuleType) else sys.modules.get(_home(value)), "__file__", None)
-    return Path(named) if isinstance(named, str) else None
-
-
-def _package(value: Any) -> str:
-    return _home(value).partition(".")[0]
-
-
-def _qualified_name(value: Any) -> str:
-    name = getattr(value, "__qualname__", "")
-    version = getattr(sys.modules.get(_package(value)), "__version__", "")
-    return f"{_home(value)} {name} {version}".strip()

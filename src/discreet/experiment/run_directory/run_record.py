@@ -26,7 +26,6 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import safetensors
 import safetensors.torch
 from torch import Tensor
 
@@ -34,6 +33,7 @@ from discreet.algorithms.algorithm import ServerState
 from discreet.durable_files import lock_file, sync_directory, write_durably
 from discreet.errors import InvalidInput
 from discreet.experiment.run_directory import json_lines, run_files
+from discreet.experiment.run_directory.checkpoint import CHECKPOINT, Checkpoint, tensor_bytes
 from discreet.experiment.run_directory.fingerprint import Fingerprint
 from discreet.experiment.run_directory.run_files import RoundRecord, RunFiles
 from discreet.privacy.ledger import Ledger
@@ -75,27 +75,6 @@ class RunIdentity:
         """Return the ledger's key of a round: it names the run, and its experiment, data and code by their digest."""
         assert self.fingerprint is not None  # a run that has none is neither started nor resumed
         return f"run {self.id} round {round} of {self.fingerprint.digest}"
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """The server's state after `completed` rounds, and what a bit-identical resume depends on.
-
-    Attributes:
-        completed: Number of completed rounds.
-        run: The run's id.
-        block_size: The number of clients that are trained at once.
-        experiment: Digest of the resolved experiment.
-        line: The record of the last round.
-        state: The server's state.
-    """
-
-    completed: int
-    run: str
-    block_size: int
-    experiment: str
-    line: dict[str, Any]
-    state: ServerState
 
 
 @dataclass(frozen=True)
@@ -184,47 +163,16 @@ class RunRecord:
         return hashlib.sha256(self.read_text("resolved.toml").encode()).hexdigest()
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
-        groups = checkpoint.state._asdict().items()
-        tensors = {f"{group}/{name}": value for group, members in groups for name, value in members.items()}
-        about = {
-            "done": str(checkpoint.completed),
-            "run": checkpoint.run,
-            "block_size": str(checkpoint.block_size),
-            "experiment": checkpoint.experiment,
-            "line": json.dumps(checkpoint.line),
-        }
-        write_durably(self.path / "checkpoint.safetensors", _tensor_bytes(tensors, about))
+        write_durably(self.path / CHECKPOINT, checkpoint.to_bytes())
 
     def has_checkpoint(self) -> bool:
-        return (self.path / "checkpoint.safetensors").exists()
+        return (self.path / CHECKPOINT).exists()
 
     def load_checkpoint(self, like: ServerState) -> Checkpoint | None:
-        """Load the last checkpoint, which must belong to this run and its experiment. None before the first.
-
-        Its tensors come in the order of `like`, since noise is drawn for one after the other.
-        """
-        path = self.path / "checkpoint.safetensors"
+        """Load the last checkpoint, for a state like this one. None before the first."""
         if not self.has_checkpoint():
             return None
-        try:
-            with safetensors.safe_open(path, framework="pt") as file:
-                about = file.metadata()
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
-        except (OSError, safetensors.SafetensorError):
-            raise InvalidInput(f"{path} can't be read.", fix="Start a new run.") from None
-        if (about["run"], about["experiment"]) != (self.identity.id, self.experiment_digest()):
-            raise InvalidInput(
-                f"{path} is of another experiment than resolved.toml beside it.",
-                fix="Restore the file that was changed, or start a new run.",
-            )
-        state = ServerState(
-            *(
-                {name: tensors[f"{group}/{name}"].to(value.device) for name, value in members.items()}
-                for group, members in like._asdict().items()
-            )
-        )
-        line = json.loads(about["line"])
-        return Checkpoint(int(about["done"]), about["run"], int(about["block_size"]), about["experiment"], line, state)
+        return Checkpoint.read(self.path / CHECKPOINT, like, self.identity.id, self.experiment_digest())
 
     def append_round(self, line: Mapping[str, Any]) -> None:
         json_lines.append_line(self.path / "rounds.jsonl", line)
@@ -244,7 +192,7 @@ class RunRecord:
             write_durably(self.path / "rounds.jsonl", b"".join(json.dumps(line).encode() + b"\n" for line in wanted))
 
     def write_outcome(self, model: Mapping[str, Tensor], guarantee: Mapping[str, Any], card: str) -> None:
-        write_durably(self.path / "model.safetensors", _tensor_bytes(model, None))
+        write_durably(self.path / "model.safetensors", tensor_bytes(model))
         write_durably(self.path / "guarantee.txt", f"{card}\n".encode())
         write_durably(self.path / "guarantee.json", _json_bytes(guarantee))  # last: with it the run counts as ended
 
@@ -317,8 +265,3 @@ def explain_os_errors(what: str, path: Path) -> Iterator[None]:
 
 def _json_bytes(data: Mapping[str, Any]) -> bytes:
     return (json.dumps(data, indent=2, ensure_ascii=False) + "\n").encode()
-
-
-def _tensor_bytes(tensors: Mapping[str, Tensor], about: dict[str, str] | None) -> bytes:
-    apart = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}  # tied ones too
-    return safetensors.torch.save(apart, about)
