@@ -150,7 +150,7 @@ class ClientNode:
             case "mask":
                 return self._send_masked(about, body)
             case "relay":
-                return self._relay(about, body)
+                return self._receive(about, *self._load_session(about), body)
 
     def _check_agreed(self, about: RequestHeader) -> None:
         """Refuse a request that is not about the agreed experiment, its rounds, a possible cohort and this client."""
@@ -237,9 +237,6 @@ class ClientNode:
         commit()
         self._report_answer(about)
         return reply
-
-    def _relay(self, about: RequestHeader, body: bytes) -> bytes:
-        return self._receive(about, *self._load_session(about), body)
 
     def _receive(self, about: RequestHeader, session: OpenSession, client: Client, message: bytes) -> bytes:
         try:

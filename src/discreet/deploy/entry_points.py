@@ -41,9 +41,10 @@ def _run_and_report(run: DeployedRun, carrier: Callable[[ReplyDeadline], Carrier
         engine = AppFolder.open(run.root.app).engine
         outcome = run.train(carrier(ReplyDeadline(timeout=engine.timeout, patience=engine.patience)), say)
     except DiscreetError as error:
-        _write_end(end, {"error": str(error), "exit_code": error.exit_code})
+        write_durably(end, json.dumps({"error": str(error), "exit_code": error.exit_code}).encode(), OWNER)
         raise
-    _write_end(end, {"error": None, "exit_code": outcome.exit_code, **outcome.summary()})
+    ended = {"error": None, "exit_code": outcome.exit_code, **outcome.summary()}
+    write_durably(end, json.dumps(ended).encode(), OWNER)
 
 
 def build_responder(node: Mapping[str, Any], run: Mapping[str, Any], say: Callable[[str], None]) -> Responder:
@@ -80,7 +81,3 @@ def _drop_traceback(record: logging.LogRecord) -> bool:
     if record.exc_info and isinstance(record.exc_info[1], DiscreetError):
         record.exc_info = None
     return True
-
-
-def _write_end(path: Path, data: Mapping[str, Any]) -> None:
-    write_durably(path, json.dumps(data).encode(), OWNER)

@@ -7,17 +7,8 @@ from typing import Literal, TypeAlias
 
 from discreet.errors import UnsoundCombination, Unsupported
 from discreet.part import Count, Flag, Index, part
-from discreet.privacy.events import (
-    Composed,
-    Event,
-    GaussianNoise,
-    LaplaceNoise,
-    Noise,
-    PoissonSampled,
-    Repeated,
-    SampledWithoutReplacement,
-    has_sampling,
-)
+from discreet.privacy import events
+from discreet.privacy.events import Event, Noise, has_sampling
 
 Relation: TypeAlias = Literal["add_or_remove", "zero_out", "replace"]
 View: TypeAlias = Literal["server", "client", "public"]
@@ -90,14 +81,14 @@ def group_event(event: Event, size: int) -> Event:
     divergences are convex in the number of members drawn, so drawing all of them is the worst.
     """
     match event:
-        case Repeated():
-            return Repeated(count=event.count, event=group_event(event.event, size))
-        case Composed():
-            return Composed(events=tuple(group_event(part, size) for part in event.events))
-        case PoissonSampled():
+        case events.Repeated():
+            return events.Repeated(count=event.count, event=group_event(event.event, size))
+        case events.Composed():
+            return events.Composed(events=tuple(group_event(part, size) for part in event.events))
+        case events.PoissonSampled():
             any_member = -math.expm1(size * math.log1p(-event.sampling_rate)) if event.sampling_rate < 1 else 1.0
-            return PoissonSampled(sampling_rate=any_member, event=scale_sensitivity(event.event, size))
-        case SampledWithoutReplacement():
+            return events.PoissonSampled(sampling_rate=any_member, event=scale_sensitivity(event.event, size))
+        case events.SampledWithoutReplacement():
             if size == 1:
                 return event
             raise Unsupported(
@@ -110,6 +101,6 @@ def group_event(event: Event, size: int) -> Event:
 
 def scale_sensitivity(noise: Noise, factor: float) -> Noise:
     """Return the noise relative to a sensitivity `factor` times as large."""
-    if isinstance(noise, GaussianNoise | LaplaceNoise):
+    if isinstance(noise, events.GaussianNoise | events.LaplaceNoise):
         return replace(noise, noise_multiplier=noise.noise_multiplier / factor)
     return replace(noise, l2_sensitivity=noise.l2_sensitivity * factor)

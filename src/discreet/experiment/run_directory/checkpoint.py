@@ -66,13 +66,11 @@ class Checkpoint:
                 f"{path} is of another experiment than resolved.toml beside it.",
                 fix="Restore the file that was changed, or start a new run.",
             )
-        state = ServerState(
-            *(
-                {name: tensors[f"{group}/{name}"].to(value.device) for name, value in members.items()}
-                for group, members in like._asdict().items()
-            )
+        groups = (
+            {name: tensors[f"{group}/{name}"].to(value.device) for name, value in members.items()}
+            for group, members in like._asdict().items()
         )
-        line = json.loads(about["line"])
+        line, state = json.loads(about["line"]), ServerState(*groups)
         return cls(int(about["done"]), run, int(about["block_size"]), experiment, line, state)
 
 
