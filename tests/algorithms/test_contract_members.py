@@ -1,5 +1,6 @@
 """Which members of a contract have a default, and that every part of this package defines those without one."""
 
+from dataclasses import fields
 from typing import Any, get_args
 
 import pytest
@@ -47,6 +48,8 @@ def test_a_member_that_a_guarantee_rests_on_has_no_default(contract: type) -> No
 def test_no_part_misses_a_member(contract: type, kind: type) -> None:
     assert contract in kind.__mro__
     assert kind.__abstractmethods__ == frozenset()  # type: ignore[attr-defined]
+    # a field without a default would take a property of that name in its contract for one
+    assert not [each.name for each in fields(kind) if isinstance(each.default, property)]
 
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda each: each.__name__)

@@ -1,20 +1,31 @@
 """The announced norm that updates are measured in: a clip norm, or the bound that training guarantees."""
 
+from abc import abstractmethod
+from typing import Protocol
+
 import torch
 
 from discreet.algorithms.broadcast import CLIP
+from discreet.algorithms.mechanisms.mechanism import Mechanism, State
 from discreet.params import Params
 
 SMALLEST = 1e-30  # updates are divided by the norm
 
 
-def init_clip(params: Params) -> Params:
-    """Return the state that holds the announced norm, on the model's device."""
-    return {CLIP: torch.zeros((), dtype=torch.float64, device=next(iter(params.values())).device)}
+class AnnouncedClip(Mechanism, Protocol):
+    """A mechanism that measures updates in its own clip norm, or without one in the bound of training."""
 
+    @property
+    @abstractmethod
+    def clip_norm(self) -> float | None:
+        """The norm that updates are clipped to; None where training bounds them."""
 
-def announce_clip(state: Params, clip_norm: float | None, bound: float | None) -> Params:
-    """Announce the mechanism's clip norm, else the trainer's bound; positive even if a rate has decayed to zero."""
-    norm = clip_norm or bound
-    assert norm is not None  # an algorithm without either is refused when it is built
-    return {CLIP: torch.full_like(state[CLIP], max(norm, SMALLEST))}
+    def init(self, params: Params) -> State:
+        """Return the state that holds the announced norm, on the model's device."""
+        return {CLIP: torch.zeros((), dtype=torch.float64, device=next(iter(params.values())).device)}
+
+    def announce(self, state: State, bound: float | None) -> Params:
+        """Announce the clip norm, else the trainer's bound; positive even if a rate has decayed to zero."""
+        norm = self.clip_norm or bound
+        assert norm is not None  # an algorithm without either is refused when it is built
+        return {CLIP: torch.full_like(state[CLIP], max(norm, SMALLEST))}

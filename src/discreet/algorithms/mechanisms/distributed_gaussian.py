@@ -10,8 +10,8 @@ from torch import Tensor
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import CLIP, Broadcast
 from discreet.algorithms.clipping import clip as clipped
-from discreet.algorithms.mechanisms import announced_clip
-from discreet.algorithms.mechanisms.mechanism import Mechanism, State
+from discreet.algorithms.mechanisms.announced_clip import AnnouncedClip
+from discreet.algorithms.mechanisms.mechanism import State
 from discreet.errors import UnsoundCombination
 from discreet.params import Params, add, scale
 from discreet.part import Count, Multiplier, Positive, part
@@ -21,7 +21,7 @@ from discreet.secure_sums.lattice.grid import Grid
 
 
 @part
-class DistributedGaussian(Mechanism):
+class DistributedGaussian(AnnouncedClip):
     """Clip each update to `clip_norm`; each client adds one of `shares` of N(0, (noise_multiplier·clip_norm)²).
 
     Without `clip_norm` it protects examples: training bounds how far one example moves an update (Heikkilä 2025), and
@@ -58,12 +58,6 @@ class DistributedGaussian(Mechanism):
                 fix="Leave shares out: then there is one for each client that may join.",
             )
         return self if self.shares is not None else replace(self, shares=most)
-
-    def init(self, params: Params) -> State:
-        return announced_clip.init_clip(params)
-
-    def announce(self, state: State, bound: float | None) -> Params:
-        return announced_clip.announce_clip(state, self.clip_norm, bound)
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         bounded = delta if self.clip_norm is None else clipped(delta, self.clip_norm)

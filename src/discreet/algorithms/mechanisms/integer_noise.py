@@ -11,9 +11,9 @@ from torch import Tensor
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import CLIP, Broadcast
 from discreet.algorithms.clipping import clip as clipped
-from discreet.algorithms.mechanisms import announced_clip
+from discreet.algorithms.mechanisms.announced_clip import AnnouncedClip
 from discreet.algorithms.mechanisms.integer_shares import IntegerShares
-from discreet.algorithms.mechanisms.mechanism import Mechanism, State
+from discreet.algorithms.mechanisms.mechanism import State
 from discreet.errors import UnsoundCombination
 from discreet.params import Params, add, scale
 from discreet.part import Count, Index, Multiplier, Positive, part
@@ -25,7 +25,7 @@ from discreet.secure_sums.lattice.rounding import l2_of_rounded_sum
 
 
 @part
-class IntegerNoise(Mechanism):
+class IntegerNoise(AnnouncedClip):
     """Clip to `clip_norm`, round onto the lattice, and add one of `shares` of integer noise: only the sum has enough.
 
     Without `clip_norm` it protects examples: training bounds how far one example moves an update. There are as many
@@ -73,12 +73,6 @@ class IntegerNoise(Mechanism):
                 fix="Allow for fewer colluding clients and drop-outs, or for a larger cohort.",
             )
         return self if self.shares is not None else replace(self, shares=honest)
-
-    def init(self, params: Params) -> State:
-        return announced_clip.init_clip(params)
-
-    def announce(self, state: State, bound: float | None) -> Params:
-        return announced_clip.announce_clip(state, self.clip_norm, bound)
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         """Integers that training put on the lattice stay as they are: training has bounded each of its sums."""

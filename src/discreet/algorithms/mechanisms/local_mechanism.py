@@ -9,8 +9,8 @@ from torch import Tensor
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import CLIP, Broadcast
 from discreet.algorithms.clipping import clip as clipped
-from discreet.algorithms.mechanisms import announced_clip
-from discreet.algorithms.mechanisms.mechanism import Mechanism, State
+from discreet.algorithms.mechanisms.announced_clip import AnnouncedClip
+from discreet.algorithms.mechanisms.mechanism import State
 from discreet.params import Params, add, scale
 from discreet.part import Multiplier, PerClient, Positive, part
 from discreet.privacy.events import GaussianNoise, LaplaceNoise, Noise
@@ -19,7 +19,7 @@ from discreet.secure_sums.lattice.grid import Grid
 
 
 @part
-class LocalNoise(Mechanism):
+class LocalNoise(AnnouncedClip):
     """Clip the update to `clip_norm`, add Gaussian or Laplace noise of noise_multiplier·clip_norm to each coordinate.
 
     Gaussian noise goes with the L2 norm, Laplace noise with L1. Without `clip_norm`, training bounds the update: ζ·Ση
@@ -44,12 +44,6 @@ class LocalNoise(Mechanism):
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return per_client.fill_noise(self, noise_multiplier)
-
-    def init(self, params: Params) -> State:
-        return announced_clip.init_clip(params)
-
-    def announce(self, state: State, bound: float | None) -> Params:
-        return announced_clip.announce_clip(state, self.clip_norm, bound)
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         norm = broadcast.announcement[CLIP]

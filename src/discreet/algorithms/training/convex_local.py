@@ -11,7 +11,7 @@ from torch.nn import functional
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batch, Batches
-from discreet.algorithms.training.exposure import ExampleBound, Exposure, same_noise
+from discreet.algorithms.training.exposure import ExampleBound, Exposure, expose_steps, same_noise
 from discreet.algorithms.training.gradient_step import round_learning_rate
 from discreet.algorithms.training.linear_head import LinearHead
 from discreet.algorithms.training.margin_clip import MAX_GRADIENT_NORM, SMOOTHNESS, clip_by_margin
@@ -108,14 +108,7 @@ class ConvexLocal(LocalTrainer):
             * sum(between**number for number in range(self.passes))
         )
         example = ExampleBound(sensitivity=reach, passes=self.passes, parts=1, counted_noise=same_noise)
-        return Exposure(
-            steps=(1,),
-            sampling_rate=self.sampling_rate,
-            own_noise=None,
-            update_norm=None,
-            norm_order=None,
-            example=example,
-        )
+        return expose_steps((1,), self.sampling_rate, own_noise=None, example=example)
 
     def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
         self._check_size(LinearHead.detect(loss, params, inputs).table(params))

@@ -12,7 +12,7 @@ from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import own_noise, poisson_batches
 from discreet.algorithms.training.batches import Batches
-from discreet.algorithms.training.exposure import Exposure
+from discreet.algorithms.training.exposure import Exposure, expose_steps
 from discreet.algorithms.training.gradient_step import Descent, round_learning_rate
 from discreet.algorithms.training.per_example import Clip
 from discreet.algorithms.training.per_round import PerRound, value_in_round
@@ -96,14 +96,7 @@ class DpSgd(PoissonTrainer):
         assert isinstance(self.sampling_rate, float)  # called for clients with equal settings
         assert not isinstance(self.noise_multiplier, tuple)
         noise = None if self.noise_multiplier is None else GaussianNoise(noise_multiplier=self.noise_multiplier)
-        return Exposure(
-            steps=self.steps,
-            sampling_rate=self.sampling_rate,
-            own_noise=noise,
-            update_norm=None,
-            norm_order=None,
-            example=None,
-        )
+        return expose_steps(self.steps, self.sampling_rate, own_noise=noise, example=None)
 
     def noise_to_signal(self, weights: Sequence[float], population: Population) -> float:
         batches = self.examples_per_step(population)

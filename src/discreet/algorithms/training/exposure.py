@@ -113,6 +113,18 @@ NOTHING_DECLARED = Exposure(
 )
 
 
+def expose_steps(
+    steps: tuple[int, ...], sampling_rate: float, own_noise: Noise | None, example: ExampleBound | None
+) -> Exposure:
+    """Return what a trainer exposes that draws examples for each step, and doesn't bound its update as a whole."""
+    return Exposure(steps, sampling_rate, own_noise, update_norm=None, norm_order=None, example=example)
+
+
+def expose_update(norm: float | None, order: int | None) -> Exposure:
+    """Return what a trainer exposes that bounds its update as a whole, if at all, and not what one example moves."""
+    return Exposure((1,), None, own_noise=None, update_norm=norm, norm_order=order, example=None)
+
+
 def same_noise(noise: Noise) -> Noise:
     """Return the noise itself: nothing but the update depends on its sums."""
     return noise

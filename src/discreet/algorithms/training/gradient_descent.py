@@ -6,7 +6,7 @@ from typing import Literal, Self
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batches
-from discreet.algorithms.training.exposure import Exposure
+from discreet.algorithms.training.exposure import Exposure, expose_update
 from discreet.algorithms.training.gradient_rules import AnyGradientClip, AnyPerturbation, AnyRegulariser
 from discreet.algorithms.training.gradient_step import step_learning_rate
 from discreet.algorithms.training.local_step import LocalStep
@@ -51,9 +51,7 @@ class GradientDescent(LocalTrainer):
         """
         factors = sum(map(self.schedule.factor, self._iterations(round)))
         norm, order = self._step.update_bound(self.learning_rate * factors)
-        return Exposure(
-            steps=(1,), sampling_rate=None, own_noise=None, update_norm=norm, norm_order=order, example=None
-        )
+        return expose_update(norm, order)
 
     def with_two_steps(self) -> Self:
         return replace(self, iterations=(2,))

@@ -6,7 +6,7 @@ from typing import Literal, Self
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batches
-from discreet.algorithms.training.exposure import Exposure
+from discreet.algorithms.training.exposure import Exposure, expose_update
 from discreet.algorithms.training.gradient_rules import AnyGradientClip, AnyPerturbation, AnyRegulariser
 from discreet.algorithms.training.gradient_step import round_learning_rate
 from discreet.algorithms.training.local_step import LocalStep
@@ -56,9 +56,7 @@ class LocalSgd(LocalTrainer):
         """
         rates = None if self.steps is None else self.steps * self.learning_rate * self.schedule.factor(round)
         norm, order = (None, None) if rates is None else self._step.update_bound(rates)
-        return Exposure(
-            steps=(1,), sampling_rate=None, own_noise=None, update_norm=norm, norm_order=order, example=None
-        )
+        return expose_update(norm, order)
 
     def with_two_steps(self) -> Self:
         return replace(self, steps=2, epochs=None)

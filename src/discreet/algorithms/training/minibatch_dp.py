@@ -13,7 +13,7 @@ from discreet.algorithms.clipping import clip
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import own_noise, poisson_batches
 from discreet.algorithms.training.batches import Batches
-from discreet.algorithms.training.exposure import Exposure
+from discreet.algorithms.training.exposure import Exposure, expose_steps
 from discreet.algorithms.training.gradient_step import Descent, round_learning_rate
 from discreet.algorithms.training.local_step import client_gradients
 from discreet.algorithms.training.per_round import PerRound, value_in_round
@@ -76,14 +76,7 @@ class MinibatchDp(LocalTrainer):
         noise = None
         if self.noise_multiplier is not None:
             noise = GaussianNoise(noise_multiplier=self.noise_multiplier / 2)
-        return Exposure(
-            steps=self.steps,
-            sampling_rate=self.sampling_rate,
-            own_noise=noise,
-            update_norm=None,
-            norm_order=None,
-            example=None,
-        )
+        return expose_steps(self.steps, self.sampling_rate, own_noise=noise, example=None)
 
     def noise_to_signal(self, weights: Sequence[float], population: Population) -> float:
         means = (1.0,) * population.clients  # the mean itself is clipped

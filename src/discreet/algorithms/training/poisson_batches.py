@@ -12,7 +12,7 @@ from discreet.algorithms import per_client
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.cuda_graphs import Recordings
-from discreet.algorithms.training.exposure import ExampleBound, Exposure
+from discreet.algorithms.training.exposure import ExampleBound, Exposure, expose_steps
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.per_example import Clip, clipped_sum
 from discreet.algorithms.training.per_round import value_in_round
@@ -72,14 +72,7 @@ def sum_exposure(part: Any, round: int, counted_noise: Callable[[Noise], Noise])
     rate = part.learning_rate * part.schedule.factor(round)
     reach = float(rate * part.clip_norm / part.expected_batch * math.sqrt(value_in_round(part.steps, round)))
     example = ExampleBound(sensitivity=reach, passes=1, parts=1, counted_noise=counted_noise)
-    return Exposure(
-        steps=part.steps,
-        sampling_rate=part.sampling_rate,
-        own_noise=None,
-        update_norm=None,
-        norm_order=None,
-        example=example,
-    )
+    return expose_steps(part.steps, part.sampling_rate, own_noise=None, example=example)
 
 
 def longest_update(part: Any) -> float | None:
