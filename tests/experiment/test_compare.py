@@ -12,7 +12,9 @@ import torch
 
 from discreet import api
 from discreet.data.dirichlet_partition import Dirichlet
+from discreet.data.features.feature_task import Features
 from discreet.data.tasks.digits import Digits
+from discreet.data.tasks.merged_splits import MergedSplits
 from discreet.data.tasks.mnist import Mnist
 from discreet.data.tasks.task_loading import load_task
 from discreet.errors import BudgetRefused, InvalidInput
@@ -146,6 +148,14 @@ def test_a_data_set_is_read_once_however_it_is_dealt_out(tmp_path: Path, monkeyp
             index = torch.arange(sum(alone.train.sizes))
             assert all(map(torch.equal, shared.train.examples_at(index), alone.train.examples_at(index)))
     assert len(reads) == 1 + 4  # ours, and those of the tasks that loaded alone
+
+
+def test_features_and_merged_splits_have_the_clients_of_their_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    paths, built_in = small_mnist(tmp_path, monkeypatch), experiment_file.load_experiment()
+    paths = replace(paths, cache=tmp_path / "cache")
+    for task in (Features(of=Mnist(clients=3)), MergedSplits(of=Mnist(clients=3), test_fraction=0.2)):
+        source = replace(built_in, experiment=replace(built_in.experiment, task=task), paths=paths)
+        assert len(DataCache().load_task(source, RunKey.from_seed(0)).train.sizes) == 3
 
 
 def test_a_key_changes_with_what_decides_the_numbers_and_with_nothing_else(small: Path):

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from discreet.algorithms.noise_to_signal import noise_multiplier
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
+from discreet.data.tasks.task_loading import find_source
 from discreet.experiment.comparison.cells import CellRun, data_key, name_errors
 from discreet.experiment.comparison.comparison_results import Result, ResultsFile
 from discreet.experiment.configuration.experiment_file import Source
@@ -90,7 +91,8 @@ class DataCache:
         if not hasattr(record, "examples"):
             return source.experiment.load_task(drawn, source.paths)
         examples: Examples = self._cached_value("examples", data_key(source), lambda: record.examples(source.paths))
-        return examples.build_task(record.clients, record.partition, drawn)
+        data_set = find_source(record)
+        return examples.build_task(data_set.clients, data_set.partition, drawn)
 
     def _cached_value(self, what: str, key: str, make: Callable[[], Any]) -> Any:
         if what not in self._held or self._held[what][0] != key:
