@@ -67,7 +67,7 @@ CALIBRATION_CASES = ((Training(0.01, 1000), 2.0), (Training(1 / 24, 480), 2.93))
 
 
 @dataclass(frozen=True)
-class Timed:
+class Timing:
     """An answer, and how long each repetition took to find it."""
 
     answer: float
@@ -83,7 +83,7 @@ class Row:
     """A contestant's answer, what it costs in ε by the reference, and how many times as long as ours it took."""
 
     who: str
-    timed: Timed
+    timed: Timing
     epsilon: float
     ratio: float
 
@@ -104,7 +104,7 @@ class Results:
     calibration: list[Table]
     cold_start: list[float]
     loaded: list[str]  # of what must not be
-    extremes: dict[str, Timed]
+    extremes: dict[str, Timing]
 
 
 def main() -> None:
@@ -128,7 +128,7 @@ def measure(repetitions: int) -> Results:
         epsilon=[_epsilon(case, repetitions) for case in EPSILON_CASES],
         calibration=[_calibration(case, target, repetitions) for case, target in CALIBRATION_CASES],
         cold_start=[_cold_start() for _ in range(repetitions)],
-        loaded=_loaded(),
+        loaded=_loaded_modules(),
         extremes={what: _race({what: call}, repetitions)[what] for what, call in EXTREMES.items()},
     )
 
@@ -276,7 +276,7 @@ def _calibration(case: Training, target: float, repetitions: int) -> Table:
     return _table(f"{case}, ε = {target:g}", target, timed, costs)
 
 
-def _table(title: str, target: float, timed: dict[str, Timed], costs: Sequence[float]) -> Table:
+def _table(title: str, target: float, timed: dict[str, Timing], costs: Sequence[float]) -> Table:
     return Table(
         title,
         target,
@@ -287,19 +287,19 @@ def _table(title: str, target: float, timed: dict[str, Timed], costs: Sequence[f
     )
 
 
-def _race(contestants: Mapping[str, Callable[[], float]], repetitions: int) -> dict[str, Timed]:
+def _race(contestants: Mapping[str, Callable[[], float]], repetitions: int) -> dict[str, Timing]:
     """Let the contestants take turns, each in its own process, after one turn that isn't timed."""
     with ExitStack() as stack:
         alone = partial(ProcessPoolExecutor, max_workers=1, mp_context=get_context("spawn"), initializer=_quiet)
         processes = {who: stack.enter_context(alone()) for who in contestants}
         turns = [
-            {who: processes[who].submit(_timed, call).result() for who, call in contestants.items()}
+            {who: processes[who].submit(_time_call, call).result() for who, call in contestants.items()}
             for _ in range(repetitions + 1)
         ]
-    return {who: Timed(turns[0][who][0], [turn[who][1] for turn in turns[1:]]) for who in contestants}
+    return {who: Timing(turns[0][who][0], [turn[who][1] for turn in turns[1:]]) for who in contestants}
 
 
-def _timed(call: Callable[[], float]) -> tuple[float, float]:
+def _time_call(call: Callable[[], float]) -> tuple[float, float]:
     started = time.perf_counter()
     answer = call()
     return answer, time.perf_counter() - started
@@ -312,10 +312,10 @@ def _quiet() -> None:
 
 def _cold_start() -> float:
     command = Path(sys.executable).with_name("discreet")
-    return _timed(lambda: subprocess.run([command, *COLD.split()], check=True, capture_output=True).returncode)[1]
+    return _time_call(lambda: subprocess.run([command, *COLD.split()], check=True, capture_output=True).returncode)[1]
 
 
-def _loaded() -> list[str]:
+def _loaded_modules() -> list[str]:
     """Which of the heavy modules the command has loaded when it is done."""
     script = (
         f"import sys; from discreet.cli.main import run; run({COLD.split()!r}); "
@@ -429,7 +429,7 @@ def _calibration_lines(table: Table) -> list[str]:
     ]
 
 
-def _ms(timed: Timed) -> str:
+def _ms(timed: Timing) -> str:
     return f"{1000 * timed.median:.1f}"
 
 

@@ -1,7 +1,7 @@
 """How long a round takes on real clients: a SuperLink and three clients on loopback, with TLS and keys, as a user
 starts them. The task is small, so nearly all of it is the way there and back.
 
-    python benchmarks/deployed.py [--write]
+    python benchmarks/deployment.py [--write]
 """
 
 import argparse
@@ -46,7 +46,7 @@ MESSAGES = {"plain": 1, "secure": 3}  # to each client, in a round; a secure ses
 GOALS = {"plain": 1.0, "secure": 3.0}  # seconds
 INTRODUCTION = (
     "A SuperLink and {clients} clients on one machine, each a process of its own, with TLS and keys, started as "
-    "`docs/guides/deploy.md` says. The task is small, so this is the way there and back. By `benchmarks/deployed.py "
+    "`docs/guides/deploy.md` says. The task is small, so this is the way there and back. By `benchmarks/deployment.py "
     "--write`; the machine's load was {load} before it began. {provenance}"
 )
 TABLE = """\
@@ -69,10 +69,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10, help="of which the first, that also begins, is apart (10)")
     results.add_options(parser, "deployed")
     chosen = parser.parse_args()
-    results.publish("deployed", chosen, lambda: measured(chosen.clients, chosen.rounds), page)
+    results.publish("deployed", chosen, lambda: measure_deployment(chosen.clients, chosen.rounds), page)
 
 
-def measured(clients: int, rounds: int) -> results.Entry:
+def measure_deployment(clients: int, rounds: int) -> results.Entry:
     load = os.getloadavg()[0]
     return {
         "device": "cpu",
@@ -102,14 +102,14 @@ def seconds(kind: str, clients: int, rounds: int) -> list[float]:
         folder = Path(name)
         (folder / "experiment.toml").write_text(TASK.format(rounds=rounds, clients=clients) + KINDS[kind])
         names = [f"client-{at}" for at in range(clients)]
-        _founded(folder, names)
-        with _started(folder, ["server", "site"], "The server is up"), _all(folder, names):
+        _create_deployment(folder, names)
+        with _run_process(folder, ["server", "site"], "The server is up"), _run_clients(folder, names):
             _call(folder, "submit", "site", "--name", "first")
         lines = (folder / "site/server/runs/first/rounds.jsonl").read_text().splitlines()
         return [round(json.loads(line)["seconds"], 3) for line in lines]
 
 
-def _founded(folder: Path, names: list[str]) -> None:
+def _create_deployment(folder: Path, names: list[str]) -> None:
     with socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
@@ -130,7 +130,7 @@ def _call(folder: Path, *arguments: str) -> str:
 
 
 @contextmanager
-def _started(folder: Path, arguments: list[str], ready: str) -> Iterator[None]:
+def _run_process(folder: Path, arguments: list[str], ready: str) -> Iterator[None]:
     log = folder / f"{arguments[1]}.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
@@ -153,11 +153,11 @@ def _started(folder: Path, arguments: list[str], ready: str) -> Iterator[None]:
 
 
 @contextmanager
-def _all(folder: Path, names: list[str]) -> Iterator[None]:
+def _run_clients(folder: Path, names: list[str]) -> Iterator[None]:
     if not names:
         yield
         return
-    with _started(folder, ["client", names[0]], "In touch with"), _all(folder, names[1:]):
+    with _run_process(folder, ["client", names[0]], "In touch with"), _run_clients(folder, names[1:]):
         yield
 
 

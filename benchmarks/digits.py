@@ -78,7 +78,7 @@ def measure(runs: int, first_seed: int | None, overrides: list[str]) -> Series:
     accuracies, seconds = [], []
     for number in range(runs):
         began = time.perf_counter()
-        accuracies.append(_trained(experiment, None if first_seed is None else first_seed + number))
+        accuracies.append(_train_once(experiment, None if first_seed is None else first_seed + number))
         seconds.append(time.perf_counter() - began)
         print(f"run {number + 1}/{runs}  accuracy {accuracies[-1]:.4f}  {seconds[-1]:.1f} s", file=sys.stderr)
     return Series(
@@ -93,7 +93,7 @@ def measure(runs: int, first_seed: int | None, overrides: list[str]) -> Series:
     )
 
 
-def _trained(experiment: Experiment, seed: int | None) -> float:
+def _train_once(experiment: Experiment, seed: int | None) -> float:
     """One run, from the data to its page, in a folder that is gone afterwards."""
     with TemporaryDirectory() as folder:
         trained = api.train(

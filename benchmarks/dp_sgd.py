@@ -161,11 +161,11 @@ def measure(name: str, repeats: int) -> results.Entry:
         "machine": results.machine(name),
         "versions": results.versions("discreet", "opacus", "torch"),
         "repeats": repeats,
-        "results": {shape: _raced(each, repeats, device) for shape, each in SHAPES.items()},
+        "results": {shape: _race_libraries(each, repeats, device) for shape, each in SHAPES.items()},
     }
 
 
-def _raced(shape: Shape, repeats: int, device: torch.device) -> dict[str, Any]:
+def _race_libraries(shape: Shape, repeats: int, device: torch.device) -> dict[str, Any]:
     data = shape.federation(device)
     sizes = (shape.clients, shape.batch, shape.steps)
     contestants = {OURS: ours(shape.make().to(device), data, *sizes)}

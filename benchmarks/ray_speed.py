@@ -47,7 +47,7 @@ def main() -> None:
     before = os.getloadavg()[0]
     found = race(chosen.workers, chosen.clients, chosen.turns)
     medians = {name: statistics.median(seconds) for name, seconds in found.items()}
-    one, more = medians[named(1)], medians[named(chosen.workers)]
+    one, more = medians[worker_label(1)], medians[worker_label(chosen.workers)]
     seconds = {name: [round(each, 3) for each in values] for name, values in found.items()}
     print(
         json.dumps(
@@ -77,7 +77,7 @@ def race(workers: int, clients: int, turns: int) -> dict[str, list[float]]:
     ray.init("local", num_cpus=1 + workers, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     racers: dict[str, Engine] = {EMBEDDED: engine}
     for size in (1, workers):  # those who wait take no time
-        racers[named(size)] = RayEngine(engine, RayWorkers(Cluster.join("local", size, CPU), engine))
+        racers[worker_label(size)] = RayEngine(engine, RayWorkers(Cluster.join("local", size, CPU), engine))
     found: dict[str, list[float]] = {name: [] for name in (*racers, BARE)}
     with bare(workers, clients, block) as pool:
         for turn in range(turns + 1):
@@ -124,7 +124,7 @@ def workload(clients: int, block: int) -> tuple[EmbeddedEngine, Params]:
     return EmbeddedEngine(Simulation(algorithm, data, model.loss, RunKey.from_seed(0)), block), model.params
 
 
-def named(workers: int) -> str:
+def worker_label(workers: int) -> str:
     return f"{workers} worker{'s' if workers > 1 else ''}"
 
 

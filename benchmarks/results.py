@@ -34,13 +34,13 @@ def publish(
     name: str, arguments: argparse.Namespace, measure: Callable[[], Entry], page: Callable[[Entries], str]
 ) -> None:
     """Measure, or take what was measured elsewhere; keep it if that is asked for; print it."""
-    entry = measure() if arguments.merge is None else taken(arguments.merge)
+    entry = measure() if arguments.merge is None else read_entry(arguments.merge)
     if arguments.write or arguments.merge is not None:
         keep(name, entry, page)
     print(json.dumps(entry) if arguments.json else page({entry["device"]: entry}))
 
 
-def taken(path: Path) -> Entry:
+def read_entry(path: Path) -> Entry:
     """The entry in a file; whatever else lies there ends the program in one sentence."""
     try:
         entry = json.loads(path.read_text(encoding="utf-8"))

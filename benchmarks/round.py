@@ -180,13 +180,13 @@ def race(device: torch.device, rounds: int, *, alone: bool) -> dict[str, list[fl
     for turn in range(TURNS):
         if turn <= 1:  # the first turn warms up
             found = {OURS: [], PFL: []}
-        found[OURS] += [_timed(mine, device) for _ in range(rounds)]
+        found[OURS] += [_time_run(mine, device) for _ in range(rounds)]
         if theirs is not None:
             found[PFL] += theirs(max(3, rounds // 5))
     return found
 
 
-def _timed(run: Callable[[], None], device: torch.device) -> float:
+def _time_run(run: Callable[[], None], device: torch.device) -> float:
     _wait(device)
     start = time.perf_counter()
     run()

@@ -174,7 +174,7 @@ class Model(NamedTuple):
         return self.start + self.client * clients + self.parameter * clients * parameters
 
 
-def fitted(cells: list[dict[str, Any]]) -> Model:
+def fit_model(cells: list[dict[str, Any]]) -> Model:
     """By least squares on relative errors, with no negative costs."""
     rows = np.array([[1.0, cell["clients"], cell["clients"] * cell["parameters"]] for cell in cells])
     seconds = np.array([cell["round"] for cell in cells])
@@ -191,11 +191,11 @@ class Memory(NamedTuple):
     client: float
     block: float
 
-    def of(self, clients: float) -> float:
+    def predict(self, clients: float) -> float:
         return self.start + self.client * clients + self.block
 
 
-def held(cells: list[dict[str, Any]]) -> Memory:
+def fit_memory(cells: list[dict[str, Any]]) -> Memory:
     """A line through what was there before training, and what training added where most clients had so wide a model."""
     rows = np.array([[1.0, cell["clients"]] for cell in cells])
     (start, client), _ = optimize.nnls(rows, np.array([cell["before"] for cell in cells]))
@@ -211,7 +211,7 @@ def _lines(entry: results.Entry) -> Iterator[str]:
     cells = entry["cells"]
     wide = [cell for cell in cells if cell["rounds"] == ROUNDS]
     long = [cell for cell in cells if cell["rounds"] != ROUNDS]
-    model = fitted(wide)
+    model = fit_model(wide)
     yield "# How it scales"
     yield ""
     yield (
@@ -266,7 +266,7 @@ def _lines(entry: results.Entry) -> Iterator[str]:
     yield ""
     if entry["ray"] is not None:
         yield from _workers(entry["ray"])
-    yield from _extrapolated(model, held(wide), entry["populations"][-1])
+    yield from _extrapolation(model, fit_memory(wide), entry["populations"][-1])
 
 
 def _workers(found: dict[str, Any]) -> Iterator[str]:
@@ -289,7 +289,7 @@ def _workers(found: dict[str, Any]) -> Iterator[str]:
     yield ""
 
 
-def _extrapolated(model: Model, memory: Memory, largest: dict[str, float]) -> Iterator[str]:
+def _extrapolation(model: Model, memory: Memory, largest: dict[str, float]) -> Iterator[str]:
     secure = json.loads((results.FOLDER / "secagg.json").read_text())["cpu"]["cohorts"]["default"]
     yield "## A million and a billion clients: extrapolated"
     yield ""
@@ -313,7 +313,7 @@ def _extrapolated(model: Model, memory: Memory, largest: dict[str, float]) -> It
     for clients, cohort in LARGE:
         listed = largest["built"] * clients / largest["clients"]
         yield (
-            f"| {clients:,} | {cohort:,} | {model.round(cohort, WIDE):.3g} | {memory.of(clients) / 1e9:,.1f} | "
+            f"| {clients:,} | {cohort:,} | {model.round(cohort, WIDE):.3g} | {memory.predict(clients) / 1e9:,.1f} | "
             f"{format_bytes(WIDE * PRECISION * cohort)} | {listed:.2g} |"
         )
     yield ""

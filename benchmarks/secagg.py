@@ -65,10 +65,10 @@ class Session:
         self.seconds: Seconds = defaultdict(float)
         self.clients = [Client(terms, number, identity=key) for number, key in enumerate(own)]
         self._send(
-            {number: self._timed("set-up", client.start) for number, client in enumerate(self.clients)}, "server"
+            {number: self._time_step("set-up", client.start) for number, client in enumerate(self.clients)}, "server"
         )
-        self._send(self._answers(self._timed("server", self.server.close_stage), "set-up"), "server")
-        self._answers(self._timed("server", self.server.close_stage), "set-up")
+        self._send(self._answers(self._time_step("server", self.server.close_stage), "set-up"), "server")
+        self._answers(self._time_step("server", self.server.close_stage), "set-up")
 
     def round(self, number: int, vectors: list[Vector], without: int | None = None) -> tuple[Seconds, int]:
         """One round; the seconds of its parts, and the bytes of the largest message of a client."""
@@ -78,20 +78,20 @@ class Session:
         sent = 0
         for each in present:
             client, vector = self.clients[each], vectors[each % len(vectors)]
-            message = self._timed("mask", client.mask, number, vector)
+            message = self._time_step("mask", client.mask, number, vector)
             sent = max(sent, len(message))
             self._send({each: message}, "add")
-        answers = self._answers(self._timed("server", self.server.close_stage), "agree and reveal")
+        answers = self._answers(self._time_step("server", self.server.close_stage), "agree and reveal")
         if self.terms.has_signatures:
             self._send(answers, "server")
-            answers = self._answers(self._timed("server", self.server.close_stage), "agree and reveal")
+            answers = self._answers(self._time_step("server", self.server.close_stage), "agree and reveal")
         self._send(answers, "server")
-        total = self._timed("unmask", self.server.unmask)
+        total = self._time_step("unmask", self.server.unmask)
         expected = np.sum([vectors[each % len(vectors)] for each in present], axis=0)
         assert np.array_equal(total.vector, self.terms.ring.to_ring(expected))
         return dict(self.seconds), sent
 
-    def _timed(self, what: str, call: Callable[..., Any], *given: Any) -> Any:
+    def _time_step(self, what: str, call: Callable[..., Any], *given: Any) -> Any:
         begun = self.clock()
         made = call(*given)
         self.seconds[what] += self.clock() - begun
@@ -99,11 +99,11 @@ class Session:
 
     def _send(self, messages: dict[int, bytes], what: str) -> None:
         for message in messages.values():
-            self._timed(what, self.server.receive, message)
+            self._time_step(what, self.server.receive, message)
 
     def _answers(self, messages: dict[int, bytes], what: str) -> dict[int, bytes]:
         return {
-            number: self._timed(what, self.clients[number].receive, message) for number, message in messages.items()
+            number: self._time_step(what, self.clients[number].receive, message) for number, message in messages.items()
         }
 
 
@@ -194,7 +194,7 @@ def race(turns: int, *, alone: bool) -> tuple[dict[str, dict[str, float]], dict[
     return medians, sent
 
 
-def grown(clients: int, *, all_pairs: bool) -> dict[str, Any]:
+def measure_round(clients: int, *, all_pairs: bool) -> dict[str, Any]:
     """What one signed round costs in a cohort of this size."""
     identities = tuple(key_agreement.random_bytes(32) for _ in range(clients))
     publics = tuple(key_agreement.identity_key(each) for each in identities)
@@ -240,7 +240,7 @@ def measure(turns: int, largest: int) -> results.Entry:
     for clients in COHORTS:
         for kind, sizes in (("default", COHORTS), ("all_pairs", ALL_PAIRS)):
             if clients <= largest and clients in sizes:
-                rows[kind].append(grown(clients, all_pairs=kind == "all_pairs"))
+                rows[kind].append(measure_round(clients, all_pairs=kind == "all_pairs"))
                 print(f"{kind}: {rows[kind][-1]}", file=sys.stderr)
     return {
         "device": "cpu",
@@ -274,7 +274,7 @@ def page(entries: results.Entries) -> str:
             "",
             "| | discreet | Flower | goal: less than Flower |",
             "|---|---:|---:|---|",
-            *_beside(entry["seconds"], entry["bytes"]),
+            *_comparison_lines(entry["seconds"], entry["bytes"]),
             "",
             "No goal was set for adding up. Ours also hashes each message there, to know it if it comes again.",
             "",
@@ -300,7 +300,7 @@ def page(entries: results.Entries) -> str:
     )
 
 
-def _beside(seconds: dict[str, Seconds], sent: dict[str, int]) -> Iterator[str]:
+def _comparison_lines(seconds: dict[str, Seconds], sent: dict[str, int]) -> Iterator[str]:
     for what, mine in seconds[OURS].items():
         theirs = seconds.get(FLOWER, {}).get(what)
         if theirs is None:

@@ -44,10 +44,10 @@ def candidates(parameters: int) -> dict[str, Callable[[], object]]:
 
 
 def openings() -> dict[str, Callable[[], object]]:
-    return {kind: partial(opened, rows) for kind, rows in blocks().items()}
+    return {kind: partial(draw_first, rows) for kind, rows in blocks().items()}
 
 
-def opened(rows: Rows) -> Params:
+def draw_first(rows: Rows) -> Params:
     """The first number of a new stream."""
     return rows.for_purpose(Purpose.NOISE).open().normal({"weight": torch.zeros(1)})
 

@@ -1,7 +1,8 @@
 """Check names: no participle or particle as a whole name, no file name twice in the package, papers by their names.
 
 A function is a verb phrase or a noun of the field, a file is a noun, a boolean is a question. This check refuses what
-broke that rule most often, in the package, in the helpers of tests and in tools; `make lint` runs it.
+broke that rule most often, in the package, in the helpers of tests, in tools, experiments and benchmarks; `make lint`
+runs it.
 """
 
 import ast
@@ -12,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PACKAGE, TESTS, TOOLS = ROOT / "src" / "discreet", ROOT / "tests", ROOT / "tools"
+PACKAGE = ROOT / "src" / "discreet"
+FOLDERS = (PACKAGE, *(ROOT / name for name in ("tests", "tools", "experiments", "benchmarks")))
 WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 PARTICLES, PARTICIPLES, USUAL, CLASSES = (
     frozenset(WORDS[name].split()) for name in ("particles", "participles", "usual", "classes")
@@ -77,7 +79,7 @@ def check_citations(folder: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    problems = [line for folder in (PACKAGE, TESTS, TOOLS) for line in check_words(folder)]
+    problems = [line for folder in FOLDERS for line in check_words(folder)]
     problems += [*check_repeats(PACKAGE), *check_citations(PACKAGE)]
     for problem in problems:
         print(problem)

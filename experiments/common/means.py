@@ -1,4 +1,4 @@
-"""Means over seeds with their standard errors, and how a page says them."""
+"""Means over seeds with their standard errors, and their text on a page."""
 
 import math
 import statistics
@@ -23,11 +23,8 @@ def mean(values: Sequence[float]) -> Mean:
     return Mean(statistics.fmean(values), error, len(values))
 
 
-def paired(less: Mapping[int, float], found: Mapping[int, float]) -> Mean:
-    """`found` less `less`, each by its seed, over the seeds that have both.
-
-    What a seed does to both is gone from the standard error.
-    """
+def paired_difference(less: Mapping[int, float], found: Mapping[int, float]) -> Mean:
+    """Return the mean of `found` − `less` over the seeds that both have, with the standard error of the differences."""
     return mean([found[seed] - less[seed] for seed in sorted(set(found) & set(less))])
 
 
@@ -43,7 +40,7 @@ def gap_text(gap: Mean, digits: int = 2) -> str:
 
 
 def is_clear(gap: Mean) -> bool:
-    """Whether a difference of so many pairs is one by a two-sided t test at 5 %: for three, 4.3 standard errors."""
+    """Return whether a mean difference is clear by a two-sided t test at 5 %: for three pairs, 4.3 standard errors."""
     return gap.error is not None and abs(gap.value) > stats.t.ppf(0.975, gap.runs - 1) * gap.error
 
 

@@ -1,4 +1,4 @@
-"""Curves through means, with their standard errors; the same numbers give the same bytes each time."""
+"""Curves through means with standard errors. The same numbers give the same bytes each time."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,14 +13,14 @@ from matplotlib import pyplot
 
 
 def figure(panels: int = 1) -> tuple[Any, list[Any]]:
-    """A picture of so many panels side by side, and its axes."""
+    """Return a picture with this number of panels side by side, and its axes."""
     width = 6.4 if panels == 1 else 4.6 * panels
-    drawn, axes = pyplot.subplots(1, panels, figsize=(width, 3.6), squeeze=False)
-    return drawn, list(axes[0])
+    picture, axes = pyplot.subplots(1, panels, figsize=(width, 3.6), squeeze=False)
+    return picture, list(axes[0])
 
 
 def line(axes: Any, by: Mapping[Any, Sequence[float]], label: str, **style: Any) -> None:
-    """A line through the means at each place."""
+    """Draw a line through the means at each place."""
     means = {at: mean(values) for at, values in by.items()}
     errors = [each.error or 0 for each in means.values()]
     heights = [each.value for each in means.values()]
@@ -36,7 +36,7 @@ def label_axes(axes: Any, title: str, across: str, up: str) -> None:
 
 
 def logarithmic(axes: Any) -> None:
-    """Places on a logarithmic scale, each with its number."""
+    """Put the horizontal axis on a logarithmic scale, with a tick at each place."""
     places = sorted({float(x) for line in axes.get_lines() for x in line.get_xdata()})
     axes.set_xscale("log")
     axes.set_xticks(places, [f"{place:g}" for place in places])
@@ -50,10 +50,10 @@ def make_room_below(axes: Any, share: float = 0.4) -> None:
     axes.legend(fontsize=7, loc="lower right")
 
 
-def save_picture(drawn: Any, path: Path, said: str) -> str:
-    """The picture as a file, and the line of Markdown that shows it."""
-    drawn.tight_layout()
+def save_picture(picture: Any, path: Path, title: str) -> str:
+    """Write the picture to a file, and return the line of Markdown that shows it."""
+    picture.tight_layout()
     with matplotlib.rc_context({"svg.hashsalt": "discreet"}):  # the same names within a picture each time
-        drawn.savefig(path, metadata={"Date": None})
-    pyplot.close(drawn)
-    return f"![{said}, with standard errors]({path.name})"
+        picture.savefig(path, metadata={"Date": None})
+    pyplot.close(picture)
+    return f"![{title}, with standard errors]({path.name})"

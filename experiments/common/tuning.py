@@ -7,14 +7,14 @@ T = TypeVar("T")
 
 
 def format_toml(value: Any) -> str:
-    """As a TOML file has it."""
+    """Return a value as a TOML file writes it."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{name} = {format_toml(each)}" for name, each in value.items()) + "}"
     return f'"{value}"' if isinstance(value, str) else str(value).lower()
 
 
 def best(points: Sequence[T], reached: Callable[[T], float | None]) -> T | None:
-    """The point that reached most; None before all of them were tried."""
+    """Return the point with the largest value, or None before all of them were tried."""
     found = [(each, reached(each)) for each in points]
     if any(value is None for _, value in found):
         return None

@@ -11,7 +11,7 @@ from discreet.experiment.comparison.comparison_results import Result, ResultsFil
 from discreet.experiment.configuration import experiment_file
 from experiments.common import tuning
 from experiments.common.tuning import format_toml
-from experiments.distributed.published import EPOCH, STEP
+from experiments.distributed.paper_settings import EPOCH, STEP
 
 HERE = Path(__file__).parent
 TUNED_ON = 0  # the seed
@@ -103,7 +103,7 @@ METHODS = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class Variant:
     """One way to train, with its knobs set."""
 
     data: str
@@ -187,10 +187,10 @@ def seeds(method: str) -> range:
     return range(first, first + SEEDS)
 
 
-def grid(data: str, method: str, rounds: int) -> list[Asked]:
+def grid(data: str, method: str, rounds: int) -> list[Variant]:
     """All points that are tried; of what is not tuned, the one."""
     if not METHODS[method].tuned:
-        return [Asked(data, method, rounds)]
+        return [Variant(data, method, rounds)]
     whole = SETS[data]
     if method == "convex_local":
         tried: dict[str, tuple[float, ...]] = {"batch_size": whole.convex_batches, "momentum": MOMENTA}
@@ -198,12 +198,12 @@ def grid(data: str, method: str, rounds: int) -> list[Asked]:
         steps = whole.at_broadcast if method in ("one_step", "broadcast") else whole.at_own_state
         tried = {"step": steps, "momentum": MOMENTA}
     return [
-        Asked(data, method, rounds, tuple(zip(tried, values, strict=True)))
+        Variant(data, method, rounds, tuple(zip(tried, values, strict=True)))
         for values in itertools.product(*tried.values())
     ]
 
 
-def best(results: list[Result], data: str, method: str, rounds: int) -> Asked | None:
+def best(results: list[Result], data: str, method: str, rounds: int) -> Variant | None:
     """The point that ended best on the seed for tuning; None before all of them were tried."""
     points = grid(data, method, rounds)
     if len(points) == 1:
@@ -211,18 +211,18 @@ def best(results: list[Result], data: str, method: str, rounds: int) -> Asked | 
     return tuning.best(points, lambda each: finals(results, each).get(TUNED_ON))
 
 
-def finals(results: list[Result], asked: Asked) -> dict[int, float]:
+def finals(results: list[Result], asked: Variant) -> dict[int, float]:
     """Accuracies after the last round in percent, by seed."""
-    return {each["seed"]: 100 * each["metrics"]["accuracy"] for each in chosen(results, asked)}
+    return {each["seed"]: 100 * each["metrics"]["accuracy"] for each in select_results(results, asked)}
 
 
-def bests(results: list[Result], asked: Asked) -> dict[int, float]:
+def bests(results: list[Result], asked: Variant) -> dict[int, float]:
     """The largest of a run's evaluations, about twenty, as the paper chooses them: by the test examples themselves."""
-    found = chosen(results, asked)
+    found = select_results(results, asked)
     return {each["seed"]: 100 * max(line["accuracy"] for line in each["history"]) for each in found}
 
 
-def chosen(results: list[Result], asked: Asked) -> list[Result]:
+def select_results(results: list[Result], asked: Variant) -> list[Result]:
     return [each for each in results if each["name"] == asked.method and each["swept"] == asked.swept]
 
 

@@ -8,7 +8,7 @@ from discreet.experiment.comparison.comparison_results import Result
 from discreet.planning.theory.heikkila_model_averaging import paper_epsilon
 from discreet.privacy import accountant
 from discreet.privacy.wording import round_up
-from experiments.common.means import gap_text, mean_text, paired
+from experiments.common.means import gap_text, mean_text, paired_difference
 from experiments.distributed import table1
 from experiments.distributed.cells import (
     HERE,
@@ -16,17 +16,17 @@ from experiments.distributed.cells import (
     MOMENTA,
     SEEDS,
     SETS,
-    Asked,
+    Variant,
     best,
     bests,
-    chosen,
     finals,
     grid,
     methods,
     results,
     seeds,
+    select_results,
 )
-from experiments.distributed.published import EPOCH, GAINS, STEP
+from experiments.distributed.paper_settings import EPOCH, GAINS, STEP
 
 DOCS = HERE.parents[1] / "docs" / "results"
 DELTA = 1e-5
@@ -100,11 +100,11 @@ def _page(found: list[Result]) -> Iterator[str]:
         yield from _accuracies(found, data)
     yield from _gains(found)
     yield from _grids(found)
-    yield from _counted(found)
+    yield from _coverage(found)
 
 
-def told(
-    found: list[Result], asked: Asked | None, of: Callable[[list[Result], Asked], dict[int, float]]
+def metric_values(
+    found: list[Result], asked: Variant | None, of: Callable[[list[Result], Variant], dict[int, float]]
 ) -> list[float]:
     """By the seeds that nothing was chosen on."""
     if asked is None:
@@ -113,21 +113,21 @@ def told(
     return [there[seed] for seed in seeds(asked.method) if seed in there]
 
 
-def certified(found: list[Result], asked: Asked | None) -> str:
+def certified_text(found: list[Result], asked: Variant | None) -> str:
     """The ε of its cards, rounded up, and against whom."""
-    cards = [] if asked is None else chosen(found, asked)
+    cards = [] if asked is None else select_results(found, asked)
     if not cards:
         return "–"
     return f"{round_up(max(each['epsilon'] for each in cards), 3)}, {cards[0]['against']}"
 
 
-def claimed(data: str, method: str, rounds: int) -> str:
+def claimed_text(data: str, method: str, rounds: int) -> str:
     """What the paper's accountant says of its own noise."""
     settings = STEP if method == STEP_ALONE else EPOCH
-    return f"{paper_epsilon(settings[data, rounds].claimed(SETS[data].clients), DELTA):.3f}"
+    return f"{paper_epsilon(settings[data, rounds].claimed_event(SETS[data].clients), DELTA):.3f}"
 
 
-def made(found: list[Result], data: str, rounds: int) -> list[Result]:
+def select_runs(found: list[Result], data: str, rounds: int) -> list[Result]:
     return [each for each in found if each["swept"]["data"] == data and each["rounds"] == rounds]
 
 
@@ -138,8 +138,8 @@ def _settings() -> Iterator[str]:
         for rounds in whole.rounds:
             for given, method in ((EPOCH[data, rounds], CLAIM), (STEP[data, rounds], STEP_ALONE)):
                 own, total = given.noise_multiplier, given.noise_multiplier * math.sqrt(whole.clients)
-                event = given.drawn(1 if METHODS[method].claim else whole.clients)
-                shown = f"{own:.4f} | {total:.3f} | {claimed(data, method, rounds)}"
+                event = given.sampled_event(1 if METHODS[method].claim else whole.clients)
+                shown = f"{own:.4f} | {total:.3f} | {claimed_text(data, method, rounds)}"
                 epsilon = round_up(accountant.epsilon(event, DELTA), 3)
                 yield f"| {whole.label} | {rounds} | {given.steps // rounds} | {shown} | {epsilon} |"
 
@@ -149,7 +149,7 @@ def _accuracies(found: list[Result], data: str) -> Iterator[str]:
     yield f"## {whole.label}"
     for rounds in whole.rounds:
         yield ""
-        if not made(found, data, rounds):
+        if not select_runs(found, data, rounds):
             yield f"{rounds} rounds: not run yet."
             continue
         yield f"{rounds} rounds, {whole.clients} clients; accuracy in percent."
@@ -158,8 +158,13 @@ def _accuracies(found: list[Result], data: str) -> Iterator[str]:
         yield "|---|---:|---:|---:|---:|"
         for name in methods(data):
             asked = best(found, data, name, rounds)
-            final, largest = mean_text(told(found, asked, finals)), mean_text(told(found, asked, bests))
-            shown = f"{claimed(data, name, rounds) if METHODS[name].claim else ''} | {certified(found, asked)}"
+            final, largest = (
+                mean_text(metric_values(found, asked, finals)),
+                mean_text(metric_values(found, asked, bests)),
+            )
+            shown = (
+                f"{claimed_text(data, name, rounds) if METHODS[name].claim else ''} | {certified_text(found, asked)}"
+            )
             yield f"| {METHODS[name].label} | {final} | {largest} | {shown} |"
     yield ""
 
@@ -176,7 +181,7 @@ def _gains(found: list[Result]) -> Iterator[str]:
     yield f"| {' | '.join([*heads, *(f'{METHODS[name].label} less claimed' for name in rest)])} |"
     yield "|---|" + "---:|" * (len(heads) - 1 + len(rest))
     for data, whole in SETS.items():
-        for rounds in (each for each in whole.rounds if made(found, data, each)):
+        for rounds in (each for each in whole.rounds if select_runs(found, data, each)):
             pairs = [(STEP_ALONE, CLAIM), ("one_step", "claim"), *(("claim", name) for name in rest)]
             shown = [_gap(found, data, rounds, less, more) for less, more in pairs]
             yield f"| {whole.label} | {rounds} | +{GAINS[data]} | {' | '.join(shown)} |"
@@ -189,7 +194,7 @@ def _gap(found: list[Result], data: str, rounds: int, less: str, more: str) -> s
         asked = best(found, data, method, rounds) if method in methods(data) else None
         there = {} if asked is None else finals(found, asked)
         both.append({seed: value for seed, value in there.items() if seed in seeds(method)})
-    return gap_text(paired(*both)) if set(both[0]) & set(both[1]) else "–"
+    return gap_text(paired_difference(*both)) if set(both[0]) & set(both[1]) else "–"
 
 
 def _grids(found: list[Result]) -> Iterator[str]:
@@ -212,7 +217,7 @@ def _grids(found: list[Result]) -> Iterator[str]:
     yield ""
 
 
-def _counted(found: list[Result]) -> Iterator[str]:
+def _coverage(found: list[Result]) -> Iterator[str]:
     """How much of what is asked for was run, and what is not."""
     yield "## What was run"
     yield ""
@@ -225,7 +230,7 @@ def _counted(found: list[Result]) -> Iterator[str]:
         for rounds in whole.rounds:
             tuned = [name for name in methods(data) if METHODS[name].tuned]
             asked = sum(len(grid(data, name, rounds)) for name in tuned) + SEEDS * len(methods(data))
-            there = len(made(found, data, rounds))
+            there = len(select_runs(found, data, rounds))
             missing += max(0, asked - there)
             yield f"| {whole.label} | {rounds} | {there} | {asked} |"
     minutes = sum(each["seconds"] for each in found) / 60

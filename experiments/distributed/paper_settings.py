@@ -22,15 +22,15 @@ class Settings(NamedTuple):
     sampling_rate: float
     steps: int
 
-    def claimed(self, clients: int) -> Repeated:
+    def claimed_event(self, clients: int) -> Repeated:
         """What Theorem 4.6 counts: every step with the noise of all clients."""
-        return self._taken(self.sampling_rate, self.noise_multiplier * math.sqrt(clients))
+        return self._event(self.sampling_rate, self.noise_multiplier * math.sqrt(clients))
 
-    def drawn(self, clients: int) -> Repeated:
+    def sampled_event(self, clients: int) -> Repeated:
         """The same at the rate at which batches are drawn; one client's own noise is that of `clients = 1`."""
-        return self._taken(1 / math.ceil(1 / self.sampling_rate - 1e-9), self.noise_multiplier * math.sqrt(clients))
+        return self._event(1 / math.ceil(1 / self.sampling_rate - 1e-9), self.noise_multiplier * math.sqrt(clients))
 
-    def _taken(self, rate: float, noise: float) -> Repeated:
+    def _event(self, rate: float, noise: float) -> Repeated:
         return sampled_gaussian(noise, rate, self.steps)
 
 

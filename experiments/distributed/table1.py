@@ -33,11 +33,11 @@ def table() -> str:
 
 def _row(steps: int, models: int, sigma: float, epsilon: float) -> str:
     found = evaluate_average(LOCAL_EPSILON, models, steps, SAMPLING_RATE, DELTA)
-    cells = (STEPS[steps], models, f"{sigma:.2f}", f"{epsilon:.2f}", f"{found.total_noise:.4f}", _claimed(found))
+    cells = (STEPS[steps], models, f"{sigma:.2f}", f"{epsilon:.2f}", f"{found.total_noise:.4f}", _claim_text(found))
     return f"| {' | '.join(map(str, cells))} | {round_up(found.epsilon, 3)} |"
 
 
-def _claimed(found: ModelAverage) -> str:
+def _claim_text(found: ModelAverage) -> str:
     return f"{found.claimed_epsilon:.4f}" + ("" if found.is_sound else ", a claim")
 
 

@@ -40,7 +40,7 @@ RADII = (  # of DP-FedSAM on FEMNIST, beside the paper's ASAM of 0.5
 
 
 @dataclass(frozen=True)
-class Asked:
+class Variant:
     """One algorithm on one federation; `radius` is what its SAM has instead of the file's."""
 
     data: str
@@ -60,10 +60,10 @@ class Asked:
         )
 
 
-def asked(only: str | None = None) -> list[Asked]:
+def list_variants(only: str | None = None) -> list[Variant]:
     """All of them, or those on one federation."""
-    every = [Asked(data, method) for data in SETTINGS for method in METHODS]
-    every += [Asked("femnist", "dp_fedsam", tuple(radius.items())) for radius in RADII]
+    every = [Variant(data, method) for data in SETTINGS for method in METHODS]
+    every += [Variant("femnist", "dp_fedsam", tuple(radius.items())) for radius in RADII]
     return [each for each in every if only in (None, each.data)]
 
 
@@ -71,5 +71,5 @@ def results() -> list[Result]:
     return list(ResultsFile(HERE).read_by_key().values())
 
 
-def chosen(results: list[Result], data: str, method: str, **radius: Any) -> list[Result]:
+def select_results(results: list[Result], data: str, method: str, **radius: Any) -> list[Result]:
     return [each for each in results if each["name"] == method and each["swept"] == {"data": data, **radius}]

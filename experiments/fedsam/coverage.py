@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from discreet.experiment.comparison.comparison_results import Result
 from experiments.common.means import SEEDS
-from experiments.fedsam.cells import Asked, asked, chosen
+from experiments.fedsam.cells import Variant, list_variants, select_results
 
 SECONDS_PER_RUN = 8  # of one H200: 49 runs took 400 seconds, up to 15 of them at the same time
 
@@ -25,7 +25,7 @@ Not run, since the script doesn't ask for it:
 
 def section(results: list[Result]) -> Iterator[str]:
     """What was run and what was not, with the cost of the latter in GPU-minutes."""
-    cells = asked()
+    cells = list_variants()
     wanted, missing = SEEDS * len(cells), sum(SEEDS - _seeds_made(results, cell) for cell in cells)
     yield "## What was run, and what was not"
     yield ""
@@ -38,6 +38,6 @@ def section(results: list[Result]) -> Iterator[str]:
     yield LARGER
 
 
-def _seeds_made(results: list[Result], cell: Asked) -> int:
-    runs = chosen(results, cell.data, cell.method, **dict(cell.radius))
+def _seeds_made(results: list[Result], cell: Variant) -> int:
+    runs = select_results(results, cell.data, cell.method, **dict(cell.radius))
     return len({run["seed"] for run in runs} & set(range(SEEDS)))

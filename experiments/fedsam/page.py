@@ -6,9 +6,9 @@ from pathlib import Path
 from discreet.experiment.comparison.comparison_results import Result
 from discreet.privacy.wording import round_up
 from experiments.common import pictures
-from experiments.common.means import Mean, gap_text, is_clear, mean_text, paired
-from experiments.fedsam import coverage, published
-from experiments.fedsam.cells import HERE, METHODS, RADII, SETTINGS, chosen
+from experiments.common.means import Mean, gap_text, is_clear, mean_text, paired_difference
+from experiments.fedsam import coverage, paper_epsilon
+from experiments.fedsam.cells import HERE, METHODS, RADII, SETTINGS, select_results
 
 DOCS = HERE.parents[1] / "docs" / "results"
 NAMES = {"femnist": "FEMNIST", "mnist": "MNIST", "cifar": "CIFAR-10"}
@@ -84,18 +84,18 @@ def _page(results: list[Result], folder: Path) -> Iterator[str]:
     yield TESTED
     yield from _claims(results, federations)
     for data in federations:
-        yield from _measured(results, data)
+        yield from _federation_section(results, data)
     yield _picture(results, folder, federations)
     yield ""
     yield from _radii(results)
     yield from coverage.section(results)
-    yield from published.table()
+    yield from paper_epsilon.table()
 
 
-def _measured(results: list[Result], data: str) -> Iterator[str]:
+def _federation_section(results: list[Result], data: str) -> Iterator[str]:
     yield f"## {NAMES[data]}"
     yield ""
-    found = {method: chosen(results, data, method) for method in METHODS}
+    found = {method: select_results(results, data, method) for method in METHODS}
     every = [each for runs in found.values() for each in runs]
     if every:
         noise = ", ".join(sorted({f"{each['noise_multiplier']:.4f}" for each in every}))
@@ -114,17 +114,17 @@ def _measured(results: list[Result], data: str) -> Iterator[str]:
 
 
 def _row(runs: list[Result], baseline: list[Result]) -> str:
-    cells = [mean_text(list(_accuracy(runs).values())), _against(baseline, runs)]
+    cells = [mean_text(list(_accuracy(runs).values())), _gap_cell(baseline, runs)]
     for name, scale, digits in (("norm", 1, 3), ("kept", 1, 3), ("deviation", 1, 3), ("clipped", 100, 1)):
-        cells.append(_plain([scale * value for value in _diagnosed(runs, name).values()], digits))
-    cells.append(_plain(list(_diagnosed(runs, "signal_to_noise").values()), 3))
+        cells.append(_plain([scale * value for value in _diagnostic_by_seed(runs, name).values()], digits))
+    cells.append(_plain(list(_diagnostic_by_seed(runs, "signal_to_noise").values()), 3))
     return " | ".join([*cells, _plain(list(_gap(runs).values()), 2)])
 
 
 def _claims(results: list[Result], federations: list[str]) -> Iterator[str]:
     told: list[tuple[str, Callable[[list[Result]], dict[int, float]], int]] = [
-        ("updates are smaller with SAM: ‖Δ‖", lambda runs: _diagnosed(runs, "norm"), 3),
-        ("clips are more alike with SAM: α̃", lambda runs: _diagnosed(runs, "deviation"), 4),
+        ("updates are smaller with SAM: ‖Δ‖", lambda runs: _diagnostic_by_seed(runs, "norm"), 3),
+        ("clips are more alike with SAM: α̃", lambda runs: _diagnostic_by_seed(runs, "deviation"), 4),
         ("the gap is smaller with SAM", _gap, 2),
     ]
     yield "## Do the paper's claims hold here?"
@@ -135,33 +135,37 @@ def _claims(results: list[Result], federations: list[str]) -> Iterator[str]:
     yield "|---|" + "---|" * len(federations)
     for less, found, claim in CLAIMS:
         yield (
-            f"| {claim} | " + " | ".join(_verdict(_compared(results, data, less, found)) for data in federations) + " |"
+            f"| {claim} | "
+            + " | ".join(_verdict(_compare_methods(results, data, less, found)) for data in federations)
+            + " |"
         )
     for claim, of, digits in told:
-        cells = [_verdict(_compared(results, data, "dp_fedavg", "dp_fedsam", of), digits, -1) for data in federations]
+        cells = [
+            _verdict(_compare_methods(results, data, "dp_fedavg", "dp_fedsam", of), digits, -1) for data in federations
+        ]
         yield f"| {claim} | " + " | ".join(cells) + " |"
     yield ""
 
 
 def _radii(results: list[Result]) -> Iterator[str]:
     """SAM and ASAM with other radii: whether the paper's is to blame."""
-    baseline = chosen(results, "femnist", "dp_fedavg")
+    baseline = select_results(results, "femnist", "dp_fedavg")
     yield "## SAM with other radii, on FEMNIST"
     yield ""
     yield "DP-FedSAM again; its best radius is picked by the test data that it is then judged by, which flatters it."
     yield ""
     yield "| SAM | ρ | test accuracy | less DP-FedAvg | ‖Δ‖ | α̃ | gap |"
     yield "|---|---:|---:|---:|---:|---:|---:|"
-    rows = [("true", "0.5", chosen(results, "femnist", "dp_fedsam"))]
-    rows += [(each["adaptive"], each["rho"], chosen(results, "femnist", "dp_fedsam", **each)) for each in RADII]
+    rows = [("true", "0.5", select_results(results, "femnist", "dp_fedsam"))]
+    rows += [(each["adaptive"], each["rho"], select_results(results, "femnist", "dp_fedsam", **each)) for each in RADII]
     for adaptive, rho, runs in sorted(rows, key=lambda row: (row[0], float(row[1]))):
         cells = [
             "ASAM" if adaptive == "true" else "SAM",
             rho,
             mean_text(list(_accuracy(runs).values())),
-            _against(baseline, runs),
-            _plain(list(_diagnosed(runs, "norm").values()), 3),
-            _plain(list(_diagnosed(runs, "deviation").values()), 4),
+            _gap_cell(baseline, runs),
+            _plain(list(_diagnostic_by_seed(runs, "norm").values()), 3),
+            _plain(list(_diagnostic_by_seed(runs, "deviation").values()), 4),
             _plain(list(_gap(runs).values()), 2),
         ]
         yield "| " + " | ".join(cells) + " |"
@@ -173,7 +177,7 @@ def _picture(results: list[Result], folder: Path, federations: list[str]) -> str
     for axes, data in zip(panels, federations, strict=True):
         for method, name in METHODS.items():
             by_round: dict[int, list[float]] = {}
-            for run in chosen(results, data, method):
+            for run in select_results(results, data, method):
                 for point in run["history"]:
                     by_round.setdefault(point["round"], []).append(100 * point["accuracy"])
             if by_round:
@@ -184,15 +188,15 @@ def _picture(results: list[Result], folder: Path, federations: list[str]) -> str
     return pictures.save_picture(figure, folder / "fedsam.svg", "Accuracy against rounds")
 
 
-def _compared(
+def _compare_methods(
     results: list[Result],
     data: str,
     less: str,
     found: str,
     of: Callable[[list[Result]], dict[int, float]] | None = None,
 ) -> Mean | None:
-    one, other = ((of or _accuracy)(chosen(results, data, method)) for method in (less, found))
-    return paired(one, other) if one.keys() & other.keys() else None
+    one, other = ((of or _accuracy)(select_results(results, data, method)) for method in (less, found))
+    return paired_difference(one, other) if one.keys() & other.keys() else None
 
 
 def _verdict(gap: Mean | None, digits: int = 2, better: int = 1) -> str:
@@ -203,11 +207,11 @@ def _verdict(gap: Mean | None, digits: int = 2, better: int = 1) -> str:
     return f"{gap_text(gap, digits)}: **{'holds' if better * gap.value > 0 else 'fails'}**"
 
 
-def _against(baseline: list[Result], runs: list[Result]) -> str:
+def _gap_cell(baseline: list[Result], runs: list[Result]) -> str:
     one, other = _accuracy(baseline), _accuracy(runs)
     if runs == baseline or not one.keys() & other.keys():
         return "–"
-    return gap_text(paired(one, other))
+    return gap_text(paired_difference(one, other))
 
 
 def _plain(values: list[float], digits: int) -> str:
@@ -218,7 +222,7 @@ def _accuracy(runs: list[Result]) -> dict[int, float]:
     return {each["seed"]: 100 * each["metrics"]["accuracy"] for each in runs}
 
 
-def _diagnosed(runs: list[Result], name: str) -> dict[int, float]:
+def _diagnostic_by_seed(runs: list[Result], name: str) -> dict[int, float]:
     return {each["seed"]: each["diagnostics"][name] for each in runs if name in each["diagnostics"]}
 
 

@@ -34,14 +34,14 @@ def table() -> Iterator[str]:
     for rounds, tensors in TENSORS.items():
         for delta in DELTAS:
             found = (
-                certified(rounds, delta),
-                certified(rounds, delta, NOISE / math.sqrt(tensors)),
+                certified_epsilon(rounds, delta),
+                certified_epsilon(rounds, delta, NOISE / math.sqrt(tensors)),
                 fixed_size(rounds, delta),
                 accountant.epsilon(Repeated(count=rounds, event=GaussianNoise(noise_multiplier=NOISE)), delta),
-                certified(rounds, 1e-5),
+                certified_epsilon(rounds, 1e-5),
             )
             bounds = " | ".join(map(round_up, found))
-            yield f"| {rounds} | {delta:g} | {claimed(rounds, delta):.3f} | {bounds} |"
+            yield f"| {rounds} | {delta:g} | {claimed_epsilon(rounds, delta):.3f} | {bounds} |"
     yield ""
     lasting = ", ".join(str(rounds_for(epsilon)) for epsilon in BUDGETS)
     yield (
@@ -57,7 +57,7 @@ def table() -> Iterator[str]:
     yield ""
 
 
-def claimed(rounds: int, delta: float) -> float:
+def claimed_epsilon(rounds: int, delta: float) -> float:
     """By dp-accounting, whose series for a fractional order is the one that the paper's code sums up, too."""
     from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent  # two seconds to import
     from dp_accounting.rdp import RdpAccountant
@@ -67,8 +67,8 @@ def claimed(rounds: int, delta: float) -> float:
     return float(counted.get_epsilon(delta))
 
 
-def certified(rounds: int, delta: float, noise: float = NOISE) -> float:
-    return accountant.epsilon(_sampled(rounds, noise), delta)
+def certified_epsilon(rounds: int, delta: float, noise: float = NOISE) -> float:
+    return accountant.epsilon(_sampled_event(rounds, noise), delta)
 
 
 def fixed_size(rounds: int, delta: float) -> float:
@@ -81,11 +81,11 @@ def rounds_for(epsilon: float) -> int:
     least, most = 1, 1000
     while most - least > 1:
         middle = (least + most) // 2
-        least, most = (middle, most) if claimed(middle, DELTAS[0]) <= epsilon else (least, middle)
+        least, most = (middle, most) if claimed_epsilon(middle, DELTAS[0]) <= epsilon else (least, middle)
     return least
 
 
-def _sampled(rounds: int, noise: float) -> Event:
+def _sampled_event(rounds: int, noise: float) -> Event:
     return sampled_gaussian(noise, RATE, rounds)
 
 

@@ -8,27 +8,31 @@ python -m experiments.fedsam.reproduce --page                                   
 import torch
 
 from experiments.common.conduct import Conductor, completion_message, parser
-from experiments.fedsam.cells import HERE, SETTINGS, asked, results
+from experiments.fedsam.cells import HERE, SETTINGS, list_variants, results
 
 
 def main(arguments: list[str] | None = None) -> None:
-    wanted = parser(__doc__, SETTINGS, "fedsam.md")
-    wanted.add_argument("--seeds", type=int, default=3, metavar="N")
-    wanted.add_argument("--rounds", type=int, metavar="T", help="instead of the files' own, to try it out; needs --out")
-    given = wanted.parse_args(arguments)
-    if given.rounds and not given.out:
-        wanted.error("--rounds makes other runs than the page shows: say with --out where they go")
-    if given.page:
+    command = parser(__doc__, SETTINGS, "fedsam.md")
+    command.add_argument("--seeds", type=int, default=3, metavar="N")
+    command.add_argument(
+        "--rounds", type=int, metavar="T", help="instead of the files' own, to try it out; needs --out"
+    )
+    options = command.parse_args(arguments)
+    if options.rounds and not options.out:
+        command.error("--rounds makes other runs than the page shows: say with --out where they go")
+    if options.page:
         from experiments.fedsam.page import write  # drawing takes a while to import
 
         print(write(results()))
         return
     torch.set_float32_matmul_precision("highest")
-    conductor, done = Conductor(given, HERE), True
-    settings = (*conductor.settings, *([f"rounds={given.rounds}"] if given.rounds else []))
+    conductor, done = Conductor(options, HERE), True
+    settings = (*conductor.settings, *([f"rounds={options.rounds}"] if options.rounds else []))
     for radii in (False, True):  # every seed of the methods, and then what is looked at beside
-        found = [each.cell(settings, given.data_dir) for each in asked(given.only) if bool(each.radius) == radii]
-        done = conductor.run_all(found, given.seeds) and done
+        found = [
+            each.cell(settings, options.data_dir) for each in list_variants(options.only) if bool(each.radius) == radii
+        ]
+        done = conductor.run_all(found, options.seeds) and done
     print(completion_message(done))
 
 

@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.common.means import Mean, gap_text, is_clear, mean, paired
+from experiments.common.means import Mean, gap_text, is_clear, mean, paired_difference
 from experiments.common.verdicts import Verdict
-from experiments.iterations.measured import Measured, best
 from experiments.iterations.noise import FEDERATIONS
+from experiments.iterations.point_results import PointResults, best
 from experiments.iterations.points import RULES, TOTALS_BY_RULE, by_rule
 
 Curve = dict[int, dict[int, float]]  # by place, then by seed
@@ -22,7 +22,7 @@ LEVEL_TIMES = 1.25  # the same of losses, as T doubles; Theorem 3's bound may gr
 class Sweeps:
     """The curves of one file's runs at the rate and clip that were chosen."""
 
-    measured: Measured
+    measured: PointResults
     rate: float
     clip: float
 
@@ -38,7 +38,7 @@ class Sweeps:
 
     def by_rule(self) -> dict[str, Curve]:
         return {
-            rule: {point.total: values for point in points if (values := self.measured.at(point))}
+            rule: {point.total: values for point in points if (values := self.measured.by_seed(point))}
             for rule, points in by_rule(self.rate, self.clip).items()
         }
 
@@ -56,24 +56,24 @@ def verdicts(sweeps: Sweeps) -> Iterator[Verdict]:
 
 def of_laplace(sweeps: Sweeps) -> Iterator[Verdict]:
     grid, totals, locals_, rules = sweeps.measured.grid, sweeps.by_total(), sweeps.by_local(), sweeps.by_rule()
-    if _whole(totals, grid.epsilons, grid.totals):
+    if _is_complete(totals, grid.epsilons, grid.totals):
         yield _finite_best(sweeps, totals)
-        yield _ordered(sweeps, totals, "T", rising=True)
-    if _whole(locals_, grid.epsilons, grid.locals):
-        yield _ordered(sweeps, locals_, "E", rising=False)
-    if _whole(rules, RULES, TOTALS_BY_RULE):
+        yield _best_place_moves(sweeps, totals, "T", rising=True)
+    if _is_complete(locals_, grid.epsilons, grid.locals):
+        yield _best_place_moves(sweeps, locals_, "E", rising=False)
+    if _is_complete(rules, RULES, TOTALS_BY_RULE):
         yield _rule(rules)
 
 
 def of_gaussian(sweeps: Sweeps) -> Iterator[Verdict]:
     grid, totals, locals_ = sweeps.measured.grid, sweeps.by_total(), sweeps.by_local()
-    if _whole(totals, grid.epsilons, grid.totals):
+    if _is_complete(totals, grid.epsilons, grid.totals):
         yield _loss_levels_off(sweeps, totals) if grid.least else _levels_off(sweeps, totals)
-    if _whole(locals_, grid.epsilons, grid.locals):
-        yield _ordered(sweeps, locals_, "E", rising=False)
+    if _is_complete(locals_, grid.epsilons, grid.locals):
+        yield _best_place_moves(sweeps, locals_, "E", rising=False)
 
 
-def _whole(curves: Mapping[Any, Curve], asked: Collection[Any], places: Collection[int]) -> bool:
+def _is_complete(curves: Mapping[Any, Curve], asked: Collection[Any], places: Collection[int]) -> bool:
     """Whether every place of every curve was run: of less, nothing is said."""
     return set(curves) == set(asked) and all(set(curve) == set(places) for curve in curves.values())
 
@@ -94,7 +94,7 @@ def _finite_best(sweeps: Sweeps, curves: dict[float | None, Curve]) -> Verdict:
     return Verdict(f"{sweeps.name}: is there a finite best T?", _yes(holds), "; ".join(told) + ".")
 
 
-def _ordered(sweeps: Sweeps, curves: dict[float | None, Curve], what: str, *, rising: bool) -> Verdict:
+def _best_place_moves(sweeps: Sweeps, curves: dict[float | None, Curve], what: str, *, rising: bool) -> Verdict:
     """Whether the best place moves one way with ε."""
     places = {epsilon: sweeps.best(curve) for epsilon, curve in curves.items()}
     row = list(places.values()) if rising else list(places.values())[::-1]
@@ -127,7 +127,7 @@ def _rule(curves: dict[str, Curve]) -> Verdict:
 
 def _times(less: dict[int, float], found: dict[int, float]) -> Mean:
     """The logarithm of how many times larger a loss is: those that diverge do so by magnitudes."""
-    return paired(*({seed: math.log(value) for seed, value in by.items()} for by in (less, found)))
+    return paired_difference(*({seed: math.log(value) for seed, value in by.items()} for by in (less, found)))
 
 
 def _times_said(rise: Mean) -> str:
@@ -141,14 +141,14 @@ def _levels_off(sweeps: Sweeps, curves: dict[float | None, Curve]) -> Verdict:
         if epsilon is None:
             continue
         at, (before, last) = sweeps.best(curve), sorted(curve)[-2:]
-        step, fall = paired(curve[before], curve[last]), paired(curve[at], curve[last])
+        step, fall = paired_difference(curve[before], curve[last]), paired_difference(curve[at], curve[last])
         held[epsilon] = abs(step.value) <= LEVEL and fall.value >= -LEVEL
         learned = learned and mean(list(curve[at].values())).value > CHANCE
         told.append(
             f"ε = {epsilon:g}: {gap_text(step)} points from T = {before} to {last}, and {gap_text(fall)} beside the "
             f"best (T = {at})"
         )
-    verdict = _where(held) if learned else f"Can't be told where less than {CHANCE:g} % is learned"
+    verdict = _epsilons_text(held) if learned else f"Can't be told where less than {CHANCE:g} % is learned"
     return Verdict(f"{sweeps.name}: does accuracy level off in T?", verdict, "; ".join(told) + ".")
 
 
@@ -162,10 +162,10 @@ def _loss_levels_off(sweeps: Sweeps, curves: dict[float | None, Curve]) -> Verdi
         step = _times(curve[before], curve[last])
         held[epsilon] = abs(step.value) <= math.log(LEVEL_TIMES)
         told.append(f"ε = {epsilon:g}: {_times_said(step)} the loss of T = {before} at T = {last}")
-    return Verdict(f"{sweeps.name}: does the loss level off in T?", _where(held), "; ".join(told) + ".")
+    return Verdict(f"{sweeps.name}: does the loss level off in T?", _epsilons_text(held), "; ".join(told) + ".")
 
 
-def _where(held: dict[float, bool]) -> str:
+def _epsilons_text(held: dict[float, bool]) -> str:
     if all(held.values()) or not any(held.values()):
         return _yes(all(held.values()))
     return "Holds only at ε = " + ", ".join(f"{epsilon:g}" for epsilon, holds in held.items() if holds)

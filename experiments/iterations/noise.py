@@ -33,19 +33,19 @@ class Federation:
         """T_l: in how many rounds one client takes part."""
         return -(-rounds * cohort // self.ours)
 
-    def published(self, epsilon: float, turns: int) -> float:
+    def published_noise(self, epsilon: float, turns: int) -> float:
         """m as the paper has it: so that so many releases of sensitivity Ξ cost its ε (Theorems 1 and 2)."""
         return ClientNoise(kind=self.kind, epsilon=epsilon, delta=self.delta).multiplier(turns)
 
-    def matched(self, epsilon: float, turns: int) -> float:
+    def matched_noise(self, epsilon: float, turns: int) -> float:
         """m at which our averages are as noisy as the paper's."""
-        return self.published(epsilon, turns) / math.sqrt(self.fewer)
+        return self.published_noise(epsilon, turns) / math.sqrt(self.fewer)
 
-    def claimed(self, noise: float, turns: int) -> float:
+    def claimed_epsilon(self, noise: float, turns: int) -> float:
         """The ε of so many releases of that noise as the paper counts: two updates at most Ξ apart."""
         return fu_client_noise.claimed_epsilon(self.kind, noise, turns, self.delta)
 
-    def certified(self, noise: float, turns: int) -> float:
+    def certified_epsilon(self, noise: float, turns: int) -> float:
         """The ε of so many releases of that noise, when two updates of norm Ξ lie up to 2Ξ apart."""
         return fu_client_noise.certified_epsilon(self.kind, noise, turns, self.delta)
 

@@ -8,8 +8,8 @@ from experiments.common import pictures
 from experiments.common.means import mean
 from experiments.iterations import claims, points, tables
 from experiments.iterations.claims import Curve, Sweeps, name
-from experiments.iterations.measured import Measured, Result, chosen
 from experiments.iterations.noise import FEDERATIONS
+from experiments.iterations.point_results import PointResults, Result, choose_rate_and_clip
 from experiments.iterations.points import GAMMA, GRIDS, HERE, tuning
 
 LOWEST, HIGHEST = 7, 25  # of the losses that are drawn: where their minima lie; some rise to thousands
@@ -129,10 +129,10 @@ def _run_so_far(results: Sequence[Result], sweeps: dict[str, Sweeps]) -> Iterato
 
 
 def _sweeps(results: Sequence[Result], kind: str) -> Sweeps | None:
-    measured = Measured.from_results(kind, results)
-    if not all(measured.at(point) for point in tuning(kind)):
+    measured = PointResults.from_results(kind, results)
+    if not all(measured.by_seed(point) for point in tuning(kind)):
         return None
-    return Sweeps(measured, *chosen(results, kind))
+    return Sweeps(measured, *choose_rate_and_clip(results, kind))
 
 
 def _verdicts(sweeps: dict[str, Sweeps]) -> Iterator[str]:
@@ -147,7 +147,7 @@ def _verdicts(sweeps: dict[str, Sweeps]) -> Iterator[str]:
 def _lending_club(sweeps: Sweeps, results: Sequence[Result], folder: Path) -> Iterator[str]:
     constant = mean([each["metrics"]["constant_mse"] for each in results if each["name"] == "laplace"]).value
     yield LENDING.format(constant=constant)
-    yield from tables.tuned(sweeps)
+    yield from tables.tuning_table(sweeps)
     yield "### How long: T at E = 1 (Figure 3, Table II)\n"
     yield from tables.swept(sweeps, sweeps.by_total(), "T", PAPERS["laplace"], range(10, 101))
     yield from _picture(sweeps, sweeps.by_total(), folder / "iterations-laplace-T.svg", "Laplace, E = 1", "T")
@@ -157,13 +157,15 @@ def _lending_club(sweeps: Sweeps, results: Sequence[Result], folder: Path) -> It
     yield "### E as a function of T, everybody in every round, at the paper's ε = 3 (Figure 7)\n"
     rules = {f"E = {rule}": curve for rule, curve in sweeps.by_rule().items()}
     yield from tables.every_mean(rules, "T", str)
-    yield from _drawn(sweeps, rules, folder / "iterations-laplace-rules.svg", "Laplace, ε = 3, everybody joins", "T")
+    yield from _draw_curves(
+        sweeps, rules, folder / "iterations-laplace-rules.svg", "Laplace, ε = 3, everybody joins", "T"
+    )
 
 
 def _femnist(sweeps: Sweeps, folder: Path) -> Iterator[str]:
     grid = GRIDS["gaussian"]
     yield FEMNIST
-    yield from tables.tuned(sweeps)
+    yield from tables.tuning_table(sweeps)
     yield "### How long: T at E = 5 (Figure 4)\n"
     yield from tables.swept(sweeps, sweeps.by_total(), "T", {}, grid.totals)
     yield from _picture(sweeps, sweeps.by_total(), folder / "iterations-gaussian-T.svg", "Gaussian, E = 5", "T")
@@ -180,16 +182,16 @@ def _bound_grows(*, z: int, before: int = 200, after: int = 400) -> float:
 def _how_long(sweeps: Sweeps, path: Path) -> Iterator[str]:
     grid = sweeps.measured.grid
     yield f"### {grid.name}: T at E = {grid.fixed_local}\n"
-    yield from tables.tuned(sweeps)
+    yield from tables.tuning_table(sweeps)
     yield from tables.swept(sweeps, sweeps.by_total(), "T", {}, grid.totals)
     yield from _picture(sweeps, sweeps.by_total(), path, f"{grid.name}, E = {grid.fixed_local}", "T")
 
 
 def _picture(sweeps: Sweeps, curves: dict[float | None, Curve], path: Path, title: str, what: str) -> Iterator[str]:
-    return _drawn(sweeps, {f"ε = {name(epsilon)}": curve for epsilon, curve in curves.items()}, path, title, what)
+    return _draw_curves(sweeps, {f"ε = {name(epsilon)}": curve for epsilon, curve in curves.items()}, path, title, what)
 
 
-def _drawn(sweeps: Sweeps, curves: dict[str, Curve], path: Path, title: str, what: str) -> Iterator[str]:
+def _draw_curves(sweeps: Sweeps, curves: dict[str, Curve], path: Path, title: str, what: str) -> Iterator[str]:
     figure, (axes,) = pictures.figure()
     for label, curve in curves.items():
         pictures.line(axes, {place: list(found.values()) for place, found in curve.items()}, label, markersize=4)

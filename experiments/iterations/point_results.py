@@ -23,14 +23,14 @@ def results(out: Path | None = None) -> list[Result]:
 
 
 @dataclass(frozen=True)
-class Measured:
+class PointResults:
     """The results by what was swept, of one file."""
 
     kind: str
     found: dict[tuple[str, ...], list[Result]]
 
     @classmethod
-    def from_results(cls, kind: str, found: Sequence[Result]) -> "Measured":
+    def from_results(cls, kind: str, found: Sequence[Result]) -> "PointResults":
         by: dict[tuple[str, ...], list[Result]] = {}
         for each in found:
             if each["name"] == kind:
@@ -41,15 +41,15 @@ class Measured:
     def grid(self) -> Grid:
         return GRIDS[self.kind]
 
-    def at(self, point: Point) -> dict[int, float]:
+    def by_seed(self, point: Point) -> dict[int, float]:
         """The final metric by seed; accuracies in percent. Empty where the point was not run."""
-        return {each["seed"]: self._scaled(each["metrics"]) for each in self._at(point)}
+        return {each["seed"]: self._scale_metric(each["metrics"]) for each in self._point_results(point)}
 
     def on_the_way(self, point: Point, total: int) -> dict[int, float]:
         """The same after so many of a run's iterations, where it was looked at then."""
         return {
-            each["seed"]: self._scaled(line)
-            for each in self._at(point)
+            each["seed"]: self._scale_metric(line)
+            for each in self._point_results(point)
             for line in each["history"]
             if line["round"] * point.local == total
         }
@@ -60,23 +60,25 @@ class Measured:
         if epsilon is None:
             found = {total: self.on_the_way(longest, total) for total in self.grid.totals}
         else:
-            found = {total: self.at(replace(longest, total=total)) for total in self.grid.totals}
+            found = {total: self.by_seed(replace(longest, total=total)) for total in self.grid.totals}
         return {total: values for total, values in found.items() if values}
 
     def by_local(self, epsilon: float | None, rate: float, clip: float) -> dict[int, dict[int, float]]:
         points = {
             local: Point(self.kind, epsilon, self.grid.fixed_total, local, rate, clip) for local in self.grid.locals
         }
-        return {local: values for local, point in points.items() if (values := self.at(point))}
+        return {local: values for local, point in points.items() if (values := self.by_seed(point))}
 
-    def certified(self, point: Point) -> float | None:
+    def certified_epsilon(self, point: Point) -> float | None:
         """What the run's own card says."""
-        return max((float(each["epsilon"]) for each in self._at(point) if each["epsilon"] is not None), default=None)
+        return max(
+            (float(each["epsilon"]) for each in self._point_results(point) if each["epsilon"] is not None), default=None
+        )
 
-    def _at(self, point: Point) -> list[Result]:
+    def _point_results(self, point: Point) -> list[Result]:
         return self.found.get(tuple(point.swept.values()), [])
 
-    def _scaled(self, metrics: dict[str, Any]) -> float:
+    def _scale_metric(self, metrics: dict[str, Any]) -> float:
         value = float(metrics[self.grid.metric])  # JSON says infinity in words
         return value if self.grid.least else 100 * value
 
@@ -87,10 +89,10 @@ def best(by: dict[int, dict[int, float]], grid: Grid) -> int:
     return min(by, key=lambda at: sign * mean(list(by[at].values())).value)
 
 
-def chosen(found: Sequence[Result], kind: str) -> tuple[float, float]:
+def choose_rate_and_clip(found: Sequence[Result], kind: str) -> tuple[float, float]:
     """The rate that is best without noise at the paper's clip; then the smallest clip that costs next to nothing."""
-    measured, grid = Measured.from_results(kind, found), GRIDS[kind]
-    values = {point: mean(list(measured.at(point).values())).value for point in tuning(kind)}
+    measured, grid = PointResults.from_results(kind, found), GRIDS[kind]
+    values = {point: mean(list(measured.by_seed(point).values())).value for point in tuning(kind)}
     sign = 1 if grid.least else -1
     top = min((point for point in values if point.clip == grid.clips[-1]), key=lambda point: sign * values[point])
     allowed = sign * values[top] + CLOSE * abs(values[top])

@@ -46,7 +46,7 @@ class Point:
 
     @property
     def noise(self) -> float | None:
-        return None if self.epsilon is None else self.federation.matched(self.epsilon, self.turns)
+        return None if self.epsilon is None else self.federation.matched_noise(self.epsilon, self.turns)
 
     @property
     def swept(self) -> dict[str, str]:
@@ -74,7 +74,7 @@ class Point:
             "algorithm.cohort": self.cohort,
         }
         if self.noise is not None:
-            certified = self.federation.certified(self.noise, self.turns)
+            certified = self.federation.certified_epsilon(self.noise, self.turns)
             told |= {"algorithm.noise_multiplier": self.noise, "privacy.epsilon": certified * ROUNDING}
         overrides = tuple(f"{name}={value}" for name, value in told.items())
         source = experiment_file.load_experiment(HERE / f"{self.kind}.toml", (*overrides, *settings), data_dir)

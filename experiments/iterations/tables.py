@@ -30,19 +30,19 @@ def noise() -> Iterator[str]:
 
 
 def _noise_row(federation: Federation, epsilon: float, turns: int, named: str) -> str:
-    theirs, ours = federation.published(epsilon, turns), federation.matched(epsilon, turns)
+    theirs, ours = federation.published_noise(epsilon, turns), federation.matched_noise(epsilon, turns)
     told = [
         f"{epsilon:g}",
         f"{theirs:.3g}",
         f"{ours:.3g}",
         f"{federation.loudness(ours, federation.cohort):.3g}",
-        f"{federation.claimed(ours, turns):.1f}",
-        f"{federation.certified(ours, turns):.1f}",
+        f"{federation.claimed_epsilon(ours, turns):.1f}",
+        f"{federation.certified_epsilon(ours, turns):.1f}",
     ]
     return f"| {named} | " + " | ".join(told) + " |"
 
 
-def tuned(sweeps: Sweeps) -> Iterator[str]:
+def tuning_table(sweeps: Sweeps) -> Iterator[str]:
     """Which rate and clip, and what they were chosen from."""
     measured, grid, kind = sweeps.measured, sweeps.measured.grid, sweeps.measured.kind
     several = len(grid.clips) > 1
@@ -60,7 +60,9 @@ def tuned(sweeps: Sweeps) -> Iterator[str]:
     yield "|---:|" + "---:|" * len(grid.clips)
     for rate in grid.rates:
         points = [Point(kind, None, grid.tuned, grid.fixed_local, rate, clip) for clip in grid.clips]
-        yield f"| {rate:g} | " + " | ".join(mean_text(list(measured.at(point).values())) for point in points) + " |"
+        yield (
+            f"| {rate:g} | " + " | ".join(mean_text(list(measured.by_seed(point).values())) for point in points) + " |"
+        )
     yield ""
 
 
@@ -80,7 +82,7 @@ def swept(
         ours = _extremes(sweeps, curves[epsilon], among) if epsilon in curves else ["not run"] * 3
         known = paper.get(epsilon, ("–", "–", "–"))
         row = [each for pair in zip(ours, map(str, known), strict=True) for each in pair] if paper else ours
-        yield f"| {name(epsilon)} | {_certified(sweeps, epsilon)} | " + " | ".join(row) + " |"
+        yield f"| {name(epsilon)} | {_certified_text(sweeps, epsilon)} | " + " | ".join(row) + " |"
     yield ""
     yield from every_mean(curves, what, lambda epsilon: f"ε = {name(epsilon)}")
 
@@ -96,12 +98,12 @@ def unit(grid: Grid) -> str:
     return "test loss" if grid.least else "test accuracy, %"
 
 
-def _certified(sweeps: Sweeps, epsilon: float | None) -> str:
+def _certified_text(sweeps: Sweeps, epsilon: float | None) -> str:
     """What the longest run's own card says; it is the same at every T and E, but for rounding."""
     if epsilon is None:
         return "no privacy"
     grid = sweeps.measured.grid
-    found = sweeps.measured.certified(
+    found = sweeps.measured.certified_epsilon(
         Point(sweeps.measured.kind, epsilon, grid.totals[-1], grid.fixed_local, sweeps.rate, sweeps.clip)
     )
     return "–" if found is None else f"{found:.1f}"

@@ -22,14 +22,14 @@ class Curve(NamedTuple):
     noise: Callable[[float], float]
     exact: bool = False
 
-    def handed_out(self, epsilon: float) -> float:
+    def applied_variance(self, epsilon: float) -> float:
         """max(σ², 1) for a bound of the poster, whose conditions have σ ≥ 1; the exact noise has no such condition."""
         found = self.noise(epsilon)
         return found if self.exact else max(found, MIN_VARIANCE)
 
     def utility(self, epsilon: float) -> float:
         """The poster's bound at this noise, averaged over its clients; it is not proved where C < G, as here."""
-        return kim_utility.printed_utility(self.handed_out(epsilon) / CLIENTS, LEARNING)
+        return kim_utility.printed_utility(self.applied_variance(epsilon) / CLIENTS, LEARNING)
 
 
 @cache
@@ -52,4 +52,4 @@ BY_MINIBATCH = tuple(curve for curve in CURVES if curve is not EXAMPLES)
 
 def bits(epsilon: float) -> GradientBits:
     """Of one gradient at the proposed noise, for steps of 1."""
-    return kim_gradient_bits.gradient_bits(DIMENSION, PROPOSED.handed_out(epsilon))
+    return kim_gradient_bits.gradient_bits(DIMENSION, PROPOSED.applied_variance(epsilon))

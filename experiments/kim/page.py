@@ -80,10 +80,10 @@ def _noise() -> Iterator[str]:
     least = all(PROPOSED.noise(epsilon) < rival.noise(epsilon) for epsilon in EPSILONS for rival in rivals)
     verdict = "holds" if least else "fails"
     yield f"- Theorem 1 asks for the least noise of the poster's four bounds: **{verdict}** at all {len(EPSILONS)} ε."
-    broken = [epsilon for epsilon in EPSILONS if PROPOSED.handed_out(epsilon) < MINIBATCH.noise(epsilon)]
+    broken = [epsilon for epsilon in EPSILONS if PROPOSED.applied_variance(epsilon) < MINIBATCH.noise(epsilon)]
     told = ", ".join(f"{epsilon:g}" for epsilon in broken)
     yield f"- What it hands out keeps the promise of the poster's algorithm: **fails** at ε = {told}."
-    kept = all(PROPOSED.handed_out(epsilon) >= EXAMPLES.noise(epsilon) for epsilon in EPSILONS)
+    kept = all(PROPOSED.applied_variance(epsilon) >= EXAMPLES.noise(epsilon) for epsilon in EPSILONS)
     verdict = "holds" if kept else "fails"
     yield f"- And where each example is clipped: **{verdict}** at all {len(EPSILONS)} ε, with noise to spare."
     yield ""
@@ -106,7 +106,7 @@ def _picture(folder: Path) -> str:
     figure, (noise, utility, rate) = pictures.figure(3)
     for curve in CURVES:
         style = {"linestyle": "--" if curve.exact else "-", "markersize": 3}
-        pictures.line(noise, {epsilon: [curve.handed_out(epsilon)] for epsilon in EPSILONS}, curve.label, **style)
+        pictures.line(noise, {epsilon: [curve.applied_variance(epsilon)] for epsilon in EPSILONS}, curve.label, **style)
         if curve in BY_MINIBATCH:
             pictures.line(utility, {epsilon: [curve.utility(epsilon)] for epsilon in EPSILONS}, curve.label, **style)
     for place, label in enumerate(("printed", "noise alone", "at most")):

@@ -96,7 +96,7 @@ METHODS = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class Variant:
     """One way to train, with its knobs set: `step` is learning_rate · clip_norm, `fade` a schedule over the rounds."""
 
     data: str
@@ -141,31 +141,31 @@ PROBES = {  # single runs on seed 0 by hand, at 5 rounds, before the grids were 
 }
 
 
-def grid(data: str, method: str, rounds: int) -> list[Asked]:
+def grid(data: str, method: str, rounds: int) -> list[Variant]:
     """All points of a method's grid."""
     tried = METHODS[method].grid[data]
     return [
-        Asked(data, method, rounds, tuple(zip(tried, values, strict=True)))
+        Variant(data, method, rounds, tuple(zip(tried, values, strict=True)))
         for values in itertools.product(*tried.values())
     ]
 
 
-def one_pass(data: str, rounds: int) -> list[Asked]:
+def one_pass(data: str, rounds: int) -> list[Variant]:
     """The points of the claim's grid with one pass over the data a round: what the paper does, and `convex_local`."""
     return [each for each in grid(data, "claim", rounds) if dict(each.knobs)["local_steps"] == PASS]
 
 
-def best(results: list[Result], points: list[Asked]) -> Asked | None:
+def best(results: list[Result], points: list[Variant]) -> Variant | None:
     """The point that was best on the seed for tuning; None before all of them were tried."""
     return tuning.best(points, lambda each: accuracies(results, each).get(TUNED_ON))
 
 
-def accuracies(results: list[Result], asked: Asked) -> dict[int, float]:
+def accuracies(results: list[Result], asked: Variant) -> dict[int, float]:
     """In percent, by seed."""
-    return {each["seed"]: 100 * each["metrics"]["accuracy"] for each in chosen(results, asked)}
+    return {each["seed"]: 100 * each["metrics"]["accuracy"] for each in select_results(results, asked)}
 
 
-def chosen(results: list[Result], asked: Asked) -> list[Result]:
+def select_results(results: list[Result], asked: Variant) -> list[Result]:
     return [each for each in results if each["name"] == asked.method and each["swept"] == asked.swept]
 
 

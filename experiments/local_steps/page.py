@@ -5,7 +5,7 @@ from pathlib import Path
 
 from discreet.experiment.comparison.comparison_results import Result
 from discreet.privacy.wording import round_up
-from experiments.common.means import Mean, gap_text, mean_text, paired
+from experiments.common.means import Mean, gap_text, mean_text, paired_difference
 from experiments.local_steps.cells import (
     HERE,
     METHODS,
@@ -13,13 +13,13 @@ from experiments.local_steps.cells import (
     ROUNDS,
     SEEDS,
     SETS,
-    Asked,
+    Variant,
     accuracies,
     best,
-    chosen,
     grid,
     one_pass,
     results,
+    select_results,
 )
 
 DOCS = HERE.parents[1] / "docs" / "results"
@@ -63,20 +63,20 @@ def _page(found: list[Result]) -> Iterator[str]:
     for data in SETS:
         yield from _accuracies(found, data)
     yield from _grids(found)
-    yield from _certified(found)
+    yield from _certified_section(found)
 
 
-def final(found: list[Result], points: list[Asked]) -> dict[int, float]:
+def final(found: list[Result], points: list[Variant]) -> dict[int, float]:
     """Accuracies of the best of these settings, on the seeds that it was not chosen on."""
     winner = best(found, points)
     there = {} if winner is None else accuracies(found, winner)
     return {seed: there[seed] for seed in SEEDS if seed in there}
 
 
-def gap(found: list[Result], data: str, rounds: int, claims: list[Asked]) -> Mean | None:
+def gap(found: list[Result], data: str, rounds: int, claims: list[Variant]) -> Mean | None:
     """convex_local less the best of these claims, seed by seed; None before both were run."""
     claim, ours = (final(found, points) for points in (claims, grid(data, "convex_local", rounds)))
-    return paired(claim, ours) if set(claim) & set(ours) else None
+    return paired_difference(claim, ours) if set(claim) & set(ours) else None
 
 
 def _goal(found: list[Result]) -> Iterator[str]:
@@ -90,14 +90,14 @@ def _goal(found: list[Result]) -> Iterator[str]:
     for data, label in SETS.items():
         for rounds in ROUNDS:
             alike, any_number = (
-                _judged(gap(found, data, rounds, claims))
+                _verdict_cells(gap(found, data, rounds, claims))
                 for claims in (one_pass(data, rounds), grid(data, "claim", rounds))
             )
             yield f"| {label} | {rounds} | {alike} | {any_number} |"
     yield ""
 
 
-def _judged(less: Mean | None) -> str:
+def _verdict_cells(less: Mean | None) -> str:
     if less is None:
         return "– | not run"
     return f"{gap_text(less)} | {'met' if less.value >= -ALLOWED else 'missed'}"
@@ -115,7 +115,7 @@ def _accuracies(found: list[Result], data: str) -> Iterator[str]:
     yield ""
 
 
-def _accuracy(found: list[Result], label: str, grids: list[list[Asked]]) -> str:
+def _accuracy(found: list[Result], label: str, grids: list[list[Variant]]) -> str:
     return f"| {label} | " + " | ".join(mean_text(list(final(found, points).values())) for points in grids) + " |"
 
 
@@ -139,7 +139,7 @@ def _grids(found: list[Result]) -> Iterator[str]:
     yield ""
 
 
-def _certified(found: list[Result]) -> Iterator[str]:
+def _certified_section(found: list[Result]) -> Iterator[str]:
     """What the card of each winner says."""
     yield "## What is certified"
     yield ""
@@ -150,7 +150,7 @@ def _certified(found: list[Result]) -> Iterator[str]:
     for data, label in SETS.items():
         for name, method in METHODS.items():
             winners = [best(found, grid(data, name, rounds)) for rounds in ROUNDS]
-            cards = [[] if each is None else chosen(found, each) for each in winners]
+            cards = [[] if each is None else select_results(found, each) for each in winners]
             epsilons = ["–" if not each else round_up(max(run["epsilon"] for run in each), 3) for each in cards]
             against = {run["against"] for each in cards for run in each}
             whom = ", ".join(sorted(against)) or "–"

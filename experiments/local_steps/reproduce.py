@@ -8,40 +8,40 @@ python -m experiments.local_steps.reproduce --page                              
 import torch
 
 from experiments.common.conduct import Conductor, completion_message, parser
-from experiments.local_steps.cells import HERE, METHODS, ROUNDS, SEEDS, SETS, TUNED_ON, Asked, best, grid, one_pass
+from experiments.local_steps.cells import HERE, METHODS, ROUNDS, SEEDS, SETS, TUNED_ON, Variant, best, grid, one_pass
 
 
 def main(arguments: list[str] | None = None) -> None:
-    asked = parser(__doc__, SETS, "local_steps.md")
-    asked.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS), metavar="METHOD")
-    asked.add_argument("--rounds", nargs="+", type=int, choices=ROUNDS, default=list(ROUNDS), metavar="R")
-    given = asked.parse_args(arguments)
-    if given.page:
+    command = parser(__doc__, SETS, "local_steps.md")
+    command.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS), metavar="METHOD")
+    command.add_argument("--rounds", nargs="+", type=int, choices=ROUNDS, default=list(ROUNDS), metavar="R")
+    options = command.parse_args(arguments)
+    if options.page:
         from experiments.local_steps.page import write
 
         print(write())
         return
     torch.set_float32_matmul_precision("highest")
-    conductor = Conductor(given, HERE)
-    print(completion_message(all(_made(data, conductor) for data in SETS if given.only in (None, data))))
+    conductor = Conductor(options, HERE)
+    print(completion_message(all(_run_data_set(data, conductor) for data in SETS if options.only in (None, data))))
 
 
-def _made(data: str, conductor: Conductor) -> bool:
+def _run_data_set(data: str, conductor: Conductor) -> bool:
     """First the grids, on one seed; then the best of each, on all: whether all of it is there now."""
-    given = conductor.given
-    wanted = [(method, rounds) for rounds in given.rounds for method in given.methods]
+    options = conductor.arguments
+    wanted = [(method, rounds) for rounds in options.rounds for method in options.methods]
     points = [each for method, rounds in wanted for each in grid(data, method, rounds)]
-    if not _conducted(points, TUNED_ON + 1, conductor):
+    if not _run_variants(points, TUNED_ON + 1, conductor):
         return False
     there = conductor.all_results()
     grids = [grid(data, method, rounds) for method, rounds in wanted]
     grids += [one_pass(data, rounds) for method, rounds in wanted if method == "claim"]
     winners = dict.fromkeys(best(there, points) for points in grids)  # one may win in two
-    return _conducted([each for each in winners if each is not None], max(SEEDS) + 1, conductor)
+    return _run_variants([each for each in winners if each is not None], max(SEEDS) + 1, conductor)
 
 
-def _conducted(asked: list[Asked], seeds: int, conductor: Conductor) -> bool:
-    return conductor.run_all([each.cell(conductor.settings, conductor.given.data_dir) for each in asked], seeds)
+def _run_variants(variants: list[Variant], seeds: int, conductor: Conductor) -> bool:
+    return conductor.run_all([each.cell(conductor.settings, conductor.arguments.data_dir) for each in variants], seeds)
 
 
 if __name__ == "__main__":

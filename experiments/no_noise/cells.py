@@ -8,7 +8,7 @@ from discreet.experiment.comparison.cells import Cell
 from discreet.experiment.comparison.comparison_results import Result, ResultsFile
 from discreet.experiment.configuration import experiment_file
 from experiments.common.tuning import format_toml
-from experiments.distributed.published import EPOCH, STEP, Settings
+from experiments.distributed.paper_settings import EPOCH, STEP, Settings
 
 HERE = Path(__file__).parent
 SEEDS = 5  # the paper's
@@ -21,7 +21,7 @@ WORK: dict[str, tuple[Settings, dict[str, Any]]] = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class Variant:
     """One epoch or one step a round, with or without noise."""
 
     work: str
@@ -49,11 +49,11 @@ class Asked:
         return {"trainer": trainer, "server": server, "as_published": self.work == "epoch"}
 
 
-def asked() -> list[Asked]:
-    return [Asked(work, noisy) for work in WORK for noisy in (True, False)]
+def list_variants() -> list[Variant]:
+    return [Variant(work, noisy) for work in WORK for noisy in (True, False)]
 
 
-def chosen(results: list[Result], wanted: Asked) -> dict[int, Result]:
+def select_results(results: list[Result], wanted: Variant) -> dict[int, Result]:
     """By seed."""
     return {each["seed"]: each for each in results if each["swept"] == wanted.swept}
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from experiments.distributed.published import EPOCH, STEP, Settings
+from experiments.distributed.paper_settings import EPOCH, STEP, Settings
 
 BITS, CLIENTS, DEVIATIONS = 32, 10, 3  # of its ring, of its data sets with iid clients, and that fit into the ring
 DRAWS = 100_000
@@ -54,13 +54,13 @@ def measure(device: str) -> list[dict[str, Any]]:
     found = []
     for setting in SETTINGS:
         s, intended = scale(setting), setting.settings.noise_multiplier * setting.settings.clip_norm
-        found.append({"setting": setting.name, "intended": intended} | _drawn(rate(setting), s, device))
+        found.append({"setting": setting.name, "intended": intended} | _draw_difference(rate(setting), s, device))
     for plain in PLAIN_RATES:
-        found.append({"setting": None, "intended": math.sqrt(2 * plain)} | _drawn(plain, 1.0, device))
+        found.append({"setting": None, "intended": math.sqrt(2 * plain)} | _draw_difference(plain, 1.0, device))
     return found
 
 
-def _drawn(rate: float, s: float, device: str) -> dict[str, Any]:
+def _draw_difference(rate: float, s: float, device: str) -> dict[str, Any]:
     rates = torch.full((DRAWS,), rate, dtype=torch.float32, device=device)
     difference = torch.poisson(rates) - torch.poisson(rates)
     return {

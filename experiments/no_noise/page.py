@@ -9,7 +9,7 @@ from scipy import stats
 
 from discreet.experiment.comparison.comparison_results import Result
 from experiments.common.means import Mean, mean, mean_text
-from experiments.no_noise.cells import HERE, SEEDS, SILENT, WORK, Asked, asked, chosen, results
+from experiments.no_noise.cells import HERE, SEEDS, SILENT, WORK, Variant, list_variants, results, select_results
 from experiments.no_noise.reproduce import DRAWS
 
 DOCS = HERE.parents[1] / "docs" / "results"
@@ -85,8 +85,10 @@ def _page(found: list[Result]) -> Iterator[str]:
     yield FAIR
     seconds = sum(each["seconds"] for each in found)
     yield (
-        f"{len(found)} of {len(asked()) * SEEDS} runs were made, on one NVIDIA H200 that others shared: {seconds:.0f} "
-        "seconds, added up over runs. Draws: PyTorch " + ", ".join(sorted({each["torch"] for each in lines})) + "."
+        f"{len(found)} of {len(list_variants()) * SEEDS} runs were made, on one NVIDIA H200 that others shared: "
+        f"{seconds:.0f} seconds, added up over runs. Draws: PyTorch "
+        + ", ".join(sorted({each["torch"] for each in lines}))
+        + "."
     )
 
 
@@ -108,8 +110,8 @@ def _runs(found: list[Result], least: float, most: float) -> Iterator[str]:
     yield "| | noise | test accuracy, last round | 95 % interval of the mean |"
     yield "|---|---|---:|---|"
     means = {}
-    for each in asked():
-        values = [100 * run["metrics"]["accuracy"] for run in chosen(found, each).values()]
+    for each in list_variants():
+        values = [100 * run["metrics"]["accuracy"] for run in select_results(found, each).values()]
         if not values:
             yield f"| {NAMES[each.work]} | {each.swept['noise']} | – | – |"
             continue
@@ -117,7 +119,7 @@ def _runs(found: list[Result], least: float, most: float) -> Iterator[str]:
         low, high = _interval(means[each])
         yield f"| {NAMES[each.work]} | {each.swept['noise']} | {mean_text(values)} | {low:.2f} to {high:.2f} |"
     yield ""
-    epoch = {noisy: means.get(Asked("epoch", noisy)) for noisy in (True, False)}
+    epoch = {noisy: means.get(Variant("epoch", noisy)) for noisy in (True, False)}
     for noisy, reached in epoch.items():
         if reached is not None:
             low, high = _interval(reached)

@@ -11,29 +11,31 @@ import torch
 
 from experiments.common.conduct import Conductor, completion_message, parser
 from experiments.no_noise import draws
-from experiments.no_noise.cells import HERE, SEEDS, WORK, asked
+from experiments.no_noise.cells import HERE, SEEDS, WORK, list_variants
 
 DRAWS = "draws.jsonl"
 
 
 def main(arguments: list[str] | None = None) -> None:
-    wanted = parser(__doc__, WORK, "no_noise.md")
-    wanted.add_argument("--draws", nargs="+", choices=("cpu", "cuda"), metavar="DEVICE", help="draw on these devices")
-    given = wanted.parse_args(arguments)
-    if given.page:
+    command = parser(__doc__, WORK, "no_noise.md")
+    command.add_argument("--draws", nargs="+", choices=("cpu", "cuda"), metavar="DEVICE", help="draw on these devices")
+    options = command.parse_args(arguments)
+    if options.page:
         from experiments.no_noise.page import write
 
         print(write())
         return
-    if given.draws:
-        lines = [json.dumps(line) for device in given.draws for line in draws.measure(device)]
-        folder = given.out or HERE
+    if options.draws:
+        lines = [json.dumps(line) for device in options.draws for line in draws.measure(device)]
+        folder = options.out or HERE
         folder.mkdir(parents=True, exist_ok=True)
         (folder / DRAWS).write_text("\n".join(lines) + "\n")
         return
     torch.set_float32_matmul_precision("highest")
-    conductor = Conductor(given, HERE)
-    cells = [each.cell(conductor.settings, given.data_dir) for each in asked() if given.only in (None, each.work)]
+    conductor = Conductor(options, HERE)
+    cells = [
+        each.cell(conductor.settings, options.data_dir) for each in list_variants() if options.only in (None, each.work)
+    ]
     print(completion_message(conductor.run_all(cells, SEEDS)))
 
 

@@ -4,7 +4,7 @@ import statistics
 
 from experiments.common import means
 from experiments.common.means import Mean
-from experiments.pfl.cells import Result, chosen
+from experiments.pfl.cells import Result, select_results
 
 NAMES = {"cnn-relu": "CNN+ReLU", "cnn-ts": "CNN+TS", "sn-linear": "SN+Linear", "sn-cnn": "SN+CNN"}
 WHOSE = {"paper": "ours", "authors": "the authors'"}  # settings
@@ -23,10 +23,10 @@ def mean_text(found: list[Result]) -> str:
     return means.mean_text(accuracies(found))
 
 
-def paired(less: list[Result], found: list[Result]) -> Mean:
+def paired_difference(less: list[Result], found: list[Result]) -> Mean:
     """The mean of `found` less `less`, seed by seed."""
-    return means.paired(_by_seed(less), _by_seed(found))
+    return means.paired_difference(_by_seed(less), _by_seed(found))
 
 
 def _by_seed(found: list[Result]) -> dict[int, float]:
-    return {each["seed"]: statistics.fmean(accuracies(chosen(found, seed=each["seed"]))) for each in found}
+    return {each["seed"]: statistics.fmean(accuracies(select_results(found, seed=each["seed"]))) for each in found}

@@ -4,8 +4,8 @@ import statistics
 from collections.abc import Iterator
 from typing import Any
 
-from experiments.pfl.cells import Result, chosen, ten_clients
-from experiments.pfl.measured import NAMES, SETS, WHOSE, mean, mean_text
+from experiments.pfl.accuracies import NAMES, SETS, WHOSE, mean, mean_text
+from experiments.pfl.cells import Result, select_results, ten_clients
 
 NEAR = 2.0  # points
 LOST = 20.0  # points below the paper's mean: such a run did not train
@@ -34,7 +34,7 @@ def differences(
     place, found = table["models"].index(model), []
     for (epochs, _), paper in zip(table["splits"], column["paper"], strict=True):
         cell = {"data": table["data"], "model": model, "epsilon": column.get("epsilon"), "epochs": epochs}
-        if runs := chosen(ten_clients(results, settings), **cell):
+        if runs := select_results(ten_clients(results, settings), **cell):
             found.append(mean(runs).value - paper[place])
     return found
 
@@ -70,7 +70,7 @@ def _lost_runs(tables: list[dict[str, Any]], results: list[Result]) -> Iterator[
         for place, model in enumerate(table["models"]):
             for (epochs, rounds), paper in zip(table["splits"], table["column"][0]["paper"], strict=True):
                 cell = {"data": table["data"], "model": model, "epsilon": None, "epochs": epochs}
-                runs = sorted(each["accuracy"] for each in chosen(ten_clients(results, "authors"), **cell))
+                runs = sorted(each["accuracy"] for each in select_results(ten_clients(results, "authors"), **cell))
                 if lost := [f"{value:.2f}" for value in runs if value < paper[place] - LOST]:
                     named = f"{SETS[table['data']]}, {NAMES[model]}, ({epochs}, {rounds})"
                     share = f"{len(lost)} of {len(runs)} seeds, at {', '.join(lost)}"
@@ -107,7 +107,7 @@ def agreement(tables: list[dict[str, Any]], results: list[Result]) -> Iterator[s
     yield ""
     for data, model, epsilon, theirs in QUESTIONS:
         cell = {"data": data, "model": model, "epsilon": epsilon, "epochs": 1}
-        ours = [mean_text(chosen(ten_clients(results, settings), **cell)) for settings in WHOSE]
+        ours = [mean_text(select_results(ten_clients(results, settings), **cell)) for settings in WHOSE]
         named = f"{SETS[data]}, {NAMES[model]}, ε = {epsilon:g}"
         yield f"- {named}: the paper {theirs:.2f}, our settings {ours[0]}, the authors' {ours[1]}"
     yield ""

@@ -62,16 +62,16 @@ def results() -> list[Result]:
     return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
 
 
-def chosen(results: list[Result], **wanted: Any) -> list[Result]:
+def select_results(results: list[Result], **wanted: Any) -> list[Result]:
     return [each for each in results if all(each[name] == value for name, value in wanted.items())]
 
 
 def ten_clients(results: list[Result], settings: str) -> list[Result]:
     """Of ten clients: disjoint, or, in the authors' code, each with a tenth that it drew by itself."""
-    return chosen(results, clients=10, settings=settings, overlapping=settings == "authors")
+    return select_results(results, clients=10, settings=settings, overlapping=settings == "authors")
 
 
 def were_run(table: dict[str, Any], results: list[Result], settings: str = "paper") -> tuple[int, int]:
     """How many cells of a table have a result, and how many there are."""
     asked = with_settings(settings, list(cells(table)))
-    return sum(bool(chosen(results, **asdict(cell))) for cell in asked), len(asked)
+    return sum(bool(select_results(results, **asdict(cell))) for cell in asked), len(asked)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.common.means import SEEDS
+from experiments.pfl.accuracies import NAMES, SETS, WHOSE, mean, mean_text
 from experiments.pfl.agreement import agreement
 from experiments.pfl.cells import (
     CLIENTS,
@@ -15,13 +16,12 @@ from experiments.pfl.cells import (
     Cell,
     Result,
     cells,
-    chosen,
+    select_results,
     table,
     ten_clients,
     were_run,
     with_settings,
 )
-from experiments.pfl.measured import NAMES, SETS, WHOSE, mean, mean_text
 from experiments.pfl.theorems import collapse, theorem_2, theorem_3
 
 DOCS = HERE.parents[1] / "docs" / "results"
@@ -93,7 +93,7 @@ def _page(results: list[Result], folder: Path) -> Iterator[str]:
     splits = [table(name) for name in SPLITS]
     yield INTRODUCTION
     yield from _run_so_far(results)
-    yield from _certified(splits, results)
+    yield from _certified_section(splits, results)
     yield from agreement(splits, results)
     yield from _goals(results)
     yield from collapse(splits, results)
@@ -116,7 +116,7 @@ def _run_so_far(results: list[Result]) -> Iterator[str]:
     yield ""
     yield "Ten clients of Table 5 are (1, 20) of Tables 2 to 4; where nothing else of it was run, it is not shown."
     yield ""
-    yield HARDWARE.format(seconds=_gpu_seconds(chosen(results, settings="authors")))
+    yield HARDWARE.format(seconds=_gpu_seconds(select_results(results, settings="authors")))
     if lacking := _lacking_cells(results):
         seconds = sum(_gpu_seconds(_similar(cell, results)) * number for cell, number in lacking)
         count = sum(number for _, number in lacking)
@@ -128,13 +128,13 @@ def _run_so_far(results: list[Result]) -> Iterator[str]:
 def _lacking_cells(results: list[Result]) -> list[tuple[Cell, int]]:
     """The cells of the authors' settings with fewer than three seeds, and how many seeds are missing."""
     asked = dict.fromkeys(cell for name in TABLES for cell in with_settings("authors", list(cells(table(name)))))
-    lacking = [(cell, SEEDS - len(chosen(results, **asdict(cell)))) for cell in asked]
+    lacking = [(cell, SEEDS - len(select_results(results, **asdict(cell)))) for cell in asked]
     return [(cell, number) for cell, number in lacking if number > 0]
 
 
 def _similar(cell: Cell, results: list[Result]) -> list[Result]:
     """Runs that cost about as much: the same data, and pixels or scattering features alike."""
-    own = chosen(results, data=cell.data, settings="authors")
+    own = select_results(results, data=cell.data, settings="authors")
     return [each for each in own if each["model"].startswith("sn") == cell.model.startswith("sn")]
 
 
@@ -143,12 +143,12 @@ def _gpu_seconds(results: list[Result]) -> float:
     return sum(each["seconds"] for each in results) / len(results) / AT_ONCE if results else 0.0
 
 
-def _certified(splits: list[dict[str, Any]], results: list[Result]) -> Iterator[str]:
+def _certified_section(splits: list[dict[str, Any]], results: list[Result]) -> Iterator[str]:
     """What the authors' noise is worth for ten clients who overlap."""
     ten, told = ten_clients(results, "authors"), []
     for each in splits:
         for column in each["column"]:
-            found = chosen(ten, data=each["data"], epsilon=column.get("epsilon")) if "epsilon" in column else []
+            found = select_results(ten, data=each["data"], epsilon=column.get("epsilon")) if "epsilon" in column else []
             if found:
                 certified = max(run["certified"] for run in found)
                 most = max(run["multiplicity"] for run in found)
@@ -169,13 +169,13 @@ def _goals(results: list[Result]) -> Iterator[str]:
     yield "|---|---|---:|---|---:|---|---|"
     for data, model, epsilon, settings, least, why in GOALS:
         cell = {"data": data, "model": model, "epsilon": epsilon, "settings": settings}
-        found = chosen(results, **cell, epochs=1, clients=10, overlapping=False)
+        found = select_results(results, **cell, epochs=1, clients=10, overlapping=False)
         verdict = "not run" if not found else "met" if mean(found).value >= least else "missed"
         named = f"{SETS[data]} | {NAMES[model]} | {epsilon:g} | {settings}"
         yield f"| {named} | {mean_text(found)} | {least:.2f} ({why}) | {verdict} |"
     yield ""
     yield GOALS_NOTE
-    below = [line for name in SPLITS for line in _below(table(name), results)]
+    below = [line for name in SPLITS for line in _cells_below_paper(table(name), results)]
     if below:
         yield "Cells of (1, 20) more than a point below the paper's, and what the authors' settings give there:"
         yield ""
@@ -183,14 +183,14 @@ def _goals(results: list[Result]) -> Iterator[str]:
         yield ""
 
 
-def _below(table: dict[str, Any], results: list[Result]) -> Iterator[str]:
+def _cells_below_paper(table: dict[str, Any], results: list[Result]) -> Iterator[str]:
     for column in table["column"]:
         for model, theirs in zip(table["models"], column["paper"][0], strict=True):
             cell = {"data": table["data"], "model": model, "epsilon": column.get("epsilon"), "settings": "paper"}
-            found = chosen(results, **cell, epochs=1, clients=10, overlapping=False)
+            found = select_results(results, **cell, epochs=1, clients=10, overlapping=False)
             if found and mean(found).value < theirs - 1:
                 promise = f"ε = {column['epsilon']:g}" if "epsilon" in column else "no privacy"
-                other = chosen(ten_clients(results, "authors"), **(cell | {"settings": "authors"}), epochs=1)
+                other = select_results(ten_clients(results, "authors"), **(cell | {"settings": "authors"}), epochs=1)
                 told = f"{mean_text(found)}, the paper {theirs:.2f}, with the authors' settings {mean_text(other)}"
                 yield f"- {SETS[table['data']]}, {NAMES[model]}, {promise}: {told}"
 
@@ -209,7 +209,7 @@ def _splits(table: dict[str, Any], results: list[Result]) -> Iterator[str]:
             row = []
             for model, theirs in zip(table["models"], paper, strict=True):
                 cell = {"data": table["data"], "model": model, "epsilon": epsilon, "epochs": epochs}
-                ours = [mean_text(chosen(ten_clients(results, each), **cell)) for each in ("paper", "authors")]
+                ours = [mean_text(select_results(ten_clients(results, each), **cell)) for each in ("paper", "authors")]
                 row.append(" · ".join([f"{theirs:.2f}", *ours]))
             yield f"| ({epochs}, {rounds}) | " + " | ".join(row) + " |"
     yield ""
@@ -218,9 +218,9 @@ def _splits(table: dict[str, Any], results: list[Result]) -> Iterator[str]:
 def _clients(table: dict[str, Any], results: list[Result]) -> Iterator[str]:
     """Table 5: how many clients, and what is certified when they overlap."""
     (column,) = table["column"]
-    every = chosen(results, data=table["data"], epsilon=column["epsilon"], epochs=1)
+    every = select_results(results, data=table["data"], epsilon=column["epsilon"], epochs=1)
     found = [each for each in every if each["settings"] in ("paper", "authors")]
-    if not chosen(found, clients=25):
+    if not select_results(found, clients=25):
         return
     yield f"## {table['title']}"
     yield ""
@@ -230,7 +230,7 @@ def _clients(table: dict[str, Any], results: list[Result]) -> Iterator[str]:
     for clients, paper in zip(table["clients"], column["paper"], strict=True):
         ways = [(overlapping, settings) for overlapping in (True, False) for settings in ("authors", "paper")]
         for overlapping, settings in ways:
-            runs = chosen(found, clients=clients, overlapping=overlapping, settings=settings)
+            runs = select_results(found, clients=clients, overlapping=overlapping, settings=settings)
             if not runs:
                 continue
             certified = max(each["certified"] for each in runs)
@@ -238,7 +238,7 @@ def _clients(table: dict[str, Any], results: list[Result]) -> Iterator[str]:
             way = f"{clients} overlapping (an example in up to {most})" if overlapping else f"{clients} disjoint"
             way = "1 (the whole training set)" if clients == 1 else way
             theirs = [f"{each:.2f} · " if overlapping or clients <= 10 else "" for each in paper]
-            ours = [mean_text(chosen(runs, model=model)) for model in table["models"]]
+            ours = [mean_text(select_results(runs, model=model)) for model in table["models"]]
             row = " | ".join(f"{paper}{own}" for paper, own in zip(theirs, ours, strict=True))
             yield f"| {way} | {WHOSE[settings]} | {certified:.2f} | {row} |"
     yield ""

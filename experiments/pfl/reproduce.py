@@ -53,21 +53,21 @@ def _file(cell: Cell) -> Path:
     return (HERE / "authors" if cell.settings == "authors" else HERE) / f"{cell.data}-{cell.model}{kind}.toml"
 
 
-def measured(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[str, Any]:
+def run_cell(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[str, Any]:
     """Train one cell, and say how good its model is and what is certified of it."""
-    began, key, asked = time.perf_counter(), RunKey.from_seed(seed), experiment(cell)
+    began, key, config = time.perf_counter(), RunKey.from_seed(seed), experiment(cell)
     folder = _file(cell).parent
-    examples = _examples(_DataSet(repr(asked.task), asked.task), Paths.default(folder, data_dir))
+    examples = _examples(_DataSet(repr(config.task), config.task), Paths.default(folder, data_dir))
     partition = OverlappingSplit(fraction=0.1) if cell.overlapping else Iid()
     task = examples.build_task(cell.clients, partition, key.generator(Purpose.TASK))
-    algorithm, privacy = asked.algorithm, asked.privacy
+    algorithm, privacy = config.algorithm, config.privacy
     if cell.overlapping and privacy is not None:
         # The paper's noise is that of one client alone; what it is worth when clients overlap is certified instead.
         apart = replace(task.train.population, max_multiplicity=1)
         algorithm, privacy = calibrate.calibrate_noise(algorithm, privacy, cell.rounds, apart), None
     ready = job_builder.build_job_from_objects(
         task,
-        job_builder.build_model(asked, task, folder, key.generator(Purpose.MODEL)),
+        job_builder.build_model(config, task, folder, key.generator(Purpose.MODEL)),
         {"loss": None, "metric": None},
         key=key,
         algorithm=algorithm,
@@ -111,27 +111,27 @@ def _examples(data: _DataSet, paths: Paths) -> Examples:
 def select_runs(arguments: argparse.Namespace, refuse: Callable[[str], NoReturn]) -> list[tuple[Cell, int]]:
     """The cells that were asked for and are not there yet, those that share their data together."""
     names = arguments.tables or TABLES
-    _known(refuse, "TABLE", names, TABLES)
+    _check_known(refuse, "TABLE", names, TABLES)
     found = list(dict.fromkeys(cell for name in names for cell in cells(table(name))))
-    chosen = found
+    selection = found
     for option, of in FILTERS.items():
-        if asked := getattr(arguments, option):
-            _known(refuse, f"--{option}", asked, dict.fromkeys(map(of, found)))
-            chosen = [cell for cell in chosen if of(cell) in asked]
-    chosen = with_settings(arguments.settings, chosen)
-    if not chosen:
+        if wanted := getattr(arguments, option):
+            _check_known(refuse, f"--{option}", wanted, dict.fromkeys(map(of, found)))
+            selection = [cell for cell in selection if of(cell) in wanted]
+    selection = with_settings(arguments.settings, selection)
+    if not selection:
         refuse("no cell of these tables is all of what was asked for")
-    if lacking := [_file(cell).name for cell in chosen if not _file(cell).exists()]:
+    if lacking := [_file(cell).name for cell in selection if not _file(cell).exists()]:
         refuse(f"--settings: there is no {lacking[0]}")
     there = {(*(each[name] for name in Cell.__dataclass_fields__), each["seed"]) for each in results()}
-    pairs = [(cell, seed) for cell in chosen for seed in range(arguments.seeds)]
+    pairs = [(cell, seed) for cell in selection for seed in range(arguments.seeds)]
     pairs.sort(key=lambda pair: (pair[0].data, pair[0].model.startswith("sn")))
     first, parts = arguments.part
     return [pair for pair in pairs if (*asdict(pair[0]).values(), pair[1]) not in there][first - 1 :: parts]
 
 
-def _known(refuse: Callable[[str], NoReturn], what: str, asked: Iterable[str], known: Iterable[str]) -> None:
-    if strange := [each for each in asked if each not in set(known)]:
+def _check_known(refuse: Callable[[str], NoReturn], what: str, values: Iterable[str], known: Iterable[str]) -> None:
+    if strange := [each for each in values if each not in set(known)]:
         refuse(f"{what} must be one of {', '.join(known)}, and got {strange[0]!r}")
 
 
@@ -157,16 +157,16 @@ def main() -> None:
 
         print(write(results()))
         return
-    began, asked = time.perf_counter(), select_runs(arguments, parser.error)
+    began, runs = time.perf_counter(), select_runs(arguments, parser.error)
     torch.set_float32_matmul_precision("highest")
-    for number, (cell, seed) in enumerate(asked, start=1):
+    for number, (cell, seed) in enumerate(runs, start=1):
         if time.perf_counter() - began > arguments.limit_s:
             break
-        found = measured(cell, seed, arguments.device, arguments.data_dir)
+        found = run_cell(cell, seed, arguments.device, arguments.data_dir)
         with RESULTS.open("a") as file:
             file.write(json.dumps(found) + "\n")
-        said = f"{cell} seed {seed}: {found['accuracy']:.2f} % in {found['seconds']} s"
-        print(f"{number}/{len(asked)} {said}", flush=True)
+        text = f"{cell} seed {seed}: {found['accuracy']:.2f} % in {found['seconds']} s"
+        print(f"{number}/{len(runs)} {text}", flush=True)
 
 
 if __name__ == "__main__":

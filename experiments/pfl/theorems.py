@@ -8,8 +8,8 @@ from scipy import stats
 
 from experiments.common import pictures
 from experiments.common.means import Mean, gap_text, is_clear
-from experiments.pfl.cells import CLIENTS, SPLITS, Result, chosen, table, ten_clients
-from experiments.pfl.measured import NAMES, SETS, WHOSE, accuracies, mean, paired
+from experiments.pfl.accuracies import NAMES, SETS, WHOSE, accuracies, mean, paired_difference
+from experiments.pfl.cells import CLIENTS, SPLITS, Result, select_results, table, ten_clients
 
 ENOUGH = {"epochs": 4, "clients": 2}
 LEVEL = 0.05  # of every test
@@ -85,7 +85,7 @@ def collapse(tables: list[dict[str, Any]], results: list[Result]) -> Iterator[st
     private = [fall for fall in falls if fall.epsilon and "authors" in fall.ours]
     if private:
         clear = sum(each.ours["authors"].value < 0 and is_clear(each.ours["authors"]) for each in private)
-        told = " ".join(_compared([each for each in private if each.data == data], SETS[data]) for data in SETS)
+        told = " ".join(_compare_falls([each for each in private if each.data == data], SETS[data]) for data in SETS)
         verdict = "holds" if clear == len(private) else "holds in part"
         yield f"With privacy and the authors' settings it **{verdict}**: {clear} of {len(private)} falls are clear."
         yield f"{told.strip()} {CAUSE}"
@@ -97,7 +97,7 @@ def collapse(tables: list[dict[str, Any]], results: list[Result]) -> Iterator[st
     yield ""
 
 
-def _compared(falls: list[Fall], name: str) -> str:
+def _compare_falls(falls: list[Fall], name: str) -> str:
     if not falls:
         return ""
     theirs, ours = sorted(-each.theirs for each in falls), sorted(-each.ours["authors"].value for each in falls)
@@ -114,9 +114,9 @@ def _falls(table: dict[str, Any], results: list[Result]) -> Iterator[Fall]:
             ours = {}
             for settings in WHOSE:
                 ten = ten_clients(results, settings)
-                one, twenty = (chosen(ten, **cell, epochs=epochs) for epochs in (1, 20))
+                one, twenty = (select_results(ten, **cell, epochs=epochs) for epochs in (1, 20))
                 if one and twenty:
-                    ours[settings] = paired(one, twenty)
+                    ours[settings] = paired_difference(one, twenty)
             if model in CNNS and ours:
                 theirs = column["paper"][-1][place] - column["paper"][0][place]
                 yield Fall(table["data"], model, column.get("epsilon"), ours, theirs)
@@ -133,30 +133,34 @@ def theorem_2(results: list[Result], folder: Path) -> Iterator[str]:
         yield f"With {named}:"
         yield ""
         for data, model, epsilon in _series(ten, "epochs"):
-            found = chosen(ten, data=data, model=model, epsilon=epsilon)
-            by_epochs = {epochs: chosen(found, epochs=epochs) for epochs in sorted({each["epochs"] for each in found})}
+            found = select_results(ten, data=data, model=model, epsilon=epsilon)
+            by_epochs = {
+                epochs: select_results(found, epochs=epochs) for epochs in sorted({each["epochs"] for each in found})
+            }
             label = f"{SETS[data]}, {NAMES[model]}, ε = {epsilon:g}"
-            if epsilon == max(each["epsilon"] or 0.0 for each in chosen(ten, data=data)):  # both would hide each other
+            if epsilon == max(
+                each["epsilon"] or 0.0 for each in select_results(ten, data=data)
+            ):  # both would hide each other
                 pictures.line(axes, {epochs: accuracies(each) for epochs, each in by_epochs.items()}, label)
             yield _first_epoch(label, by_epochs)
         yield ""
         pictures.label_axes(axes, named, "local epochs a round, E (E·R = 20)", "test accuracy, %")
         pictures.logarithmic(axes)
-    yield from _pooled(results)
+    yield from _pool_columns(results)
     yield from _papers_own()
     yield pictures.save_picture(figure, folder / "pfl-epochs.svg", "Accuracy against local epochs at the larger ε")
     yield ""
 
 
-def _pooled(results: list[Result]) -> Iterator[str]:
+def _pool_columns(results: list[Result]) -> Iterator[str]:
     """E = 1 against E = 2 in all columns of a kind of model together, by a sign test: no rival is picked for it."""
     ten = ten_clients(results, "authors")
     for name, models in (("the three CNNs", CNNS), ("SN+Linear", ("sn-linear",))):
         columns = [kind for kind in _series(ten, "epochs") if kind[1] in models]
         gaps = []
         for data, model, epsilon in columns:
-            found = chosen(ten, data=data, model=model, epsilon=epsilon)
-            gaps.append(mean(chosen(found, epochs=1)).value - mean(chosen(found, epochs=2)).value)
+            found = select_results(ten, data=data, model=model, epsilon=epsilon)
+            gaps.append(mean(select_results(found, epochs=1)).value - mean(select_results(found, epochs=2)).value)
         if gaps:
             better = sum(gap > 0 for gap in gaps)
             chance = float(stats.binomtest(better, len(gaps)).pvalue)
@@ -192,7 +196,7 @@ def _first_epoch(label: str, by_epochs: dict[int, list[Result]]) -> str:
     heights = {epochs: mean(each).value for epochs, each in by_epochs.items()}
     best = max(heights, key=lambda epochs: heights[epochs])
     rival = max((epochs for epochs in heights if epochs != 1), key=lambda epochs: heights[epochs])
-    gap = paired(by_epochs[rival], by_epochs[1])
+    gap = paired_difference(by_epochs[rival], by_epochs[1])
     verdict = "can't be told"
     if is_clear(gap):
         verdict = "holds" if gap.value > 0 else "fails"
@@ -208,9 +212,9 @@ def theorem_3(results: list[Result], folder: Path) -> Iterator[str]:
     figure, axes = pictures.figure(len(PANELS))
     panels = dict(zip(PANELS, axes, strict=True))
     for settings, overlapping in (("authors", True), ("paper", True), ("paper", False)):
-        private = [each for each in chosen(results, epochs=1, settings=settings) if each["epsilon"] is not None]
+        private = [each for each in select_results(results, epochs=1, settings=settings) if each["epsilon"] is not None]
         for data, model, epsilon in _series(private, "clients"):
-            by_clients = _by_clients(chosen(private, data=data, model=model, epsilon=epsilon), overlapping)
+            by_clients = _by_clients(select_results(private, data=data, model=model, epsilon=epsilon), overlapping)
             if len(by_clients) < 2:
                 continue
             way = "overlapping" if overlapping else "disjoint"
@@ -236,12 +240,12 @@ def _by_clients(results: list[Result], overlapping: bool) -> dict[int, list[Resu
     """The runs of one column by the number of clients, from ten on."""
     found = [each for each in results if each["clients"] == 10 or each["overlapping"] == overlapping]
     counts = sorted({each["clients"] for each in found} - {1})
-    return {clients: chosen(found, clients=clients) for clients in counts}
+    return {clients: select_results(found, clients=clients) for clients in counts}
 
 
 def _more_clients(label: str, by_clients: dict[int, list[Result]]) -> str:
     first, last = min(by_clients), max(by_clients)
-    gain = paired(by_clients[first], by_clients[last])
+    gain = paired_difference(by_clients[first], by_clients[last])
     verdict = "which **makes no clear difference**"
     if gain.error is None:
         verdict = "of one seed: **can't be told**"
@@ -255,12 +259,12 @@ def _more_clients(label: str, by_clients: dict[int, list[Result]]) -> str:
 
 def _pooled_clients(results: list[Result]) -> Iterator[str]:
     """A hundred overlapping clients against ten in all columns together, by a sign test."""
-    private = [each for each in chosen(results, epochs=1, settings="authors") if each["epsilon"] is not None]
+    private = [each for each in select_results(results, epochs=1, settings="authors") if each["epsilon"] is not None]
     gains = []
     for data, model, epsilon in _series(private, "clients"):
-        by_clients = _by_clients(chosen(private, data=data, model=model, epsilon=epsilon), overlapping=True)
+        by_clients = _by_clients(select_results(private, data=data, model=model, epsilon=epsilon), overlapping=True)
         if {10, 100} <= set(by_clients):
-            gains.append(paired(by_clients[10], by_clients[100]).value)
+            gains.append(paired_difference(by_clients[10], by_clients[100]).value)
     if gains:
         better = sum(gain > 0 for gain in gains)
         chance = float(stats.binomtest(better, len(gains)).pvalue)
@@ -282,7 +286,7 @@ def _whole_training_set(results: list[Result]) -> Iterator[str]:
         paper = dict(zip(each["clients"], column["paper"], strict=True))[1]
         for model, theirs in zip(each["models"], paper, strict=True):
             cell = {"data": each["data"], "model": model, "epsilon": column["epsilon"], "settings": "authors"}
-            if found := chosen(results, **cell, clients=1):
+            if found := select_results(results, **cell, clients=1):
                 gaps.append(theirs - mean(found).value)
     if gaps:
         yield WHOLE.format(count=len(gaps), least=min(gaps), most=max(gaps))

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from discreet.experiment.comparison.comparison_results import Result
 from discreet.planning.theory import fu_best_iterations
-from experiments.common.means import Mean, is_clear, mean, paired
+from experiments.common.means import Mean, is_clear, mean, paired_difference
 from experiments.theory.cases import SEEDS, Case
 
 
 @dataclass(frozen=True)
-class Measured:
+class CaseResults:
     """All results by their keys; every case of the page has every seed."""
 
     found: Mapping[str, Result]
@@ -38,7 +38,7 @@ class Measured:
         """The share of gradients that the clip cut where a round began."""
         return mean([each["cut"] for each in self.results(case)]).value
 
-    def as_assumed(self, case: Case) -> bool:
+    def meets_assumptions(self, case: Case) -> bool:
         """Whether gradients were as Theorem 3 takes them: of norm at most G, and never cut."""
         return self.steepest(case) <= case.setting.constants.gradient_bound and self.cut(case) == 0
 
@@ -47,7 +47,7 @@ class Measured:
 class Sweep:
     """One sweep over E: what Theorem 3 would choose, and what was best."""
 
-    measured: Measured
+    measured: CaseResults
     cases: Sequence[Case]
 
     @property
@@ -66,10 +66,10 @@ class Sweep:
     @property
     def ratio(self) -> float:
         """The measured best E over the bound's; at least that much where the best is at the end."""
-        return self.best.local / self.chosen.local
+        return self.best.local / self.bound_choice.local
 
     @property
-    def chosen(self) -> Case:
+    def bound_choice(self) -> Case:
         """By the whole bound's minimum."""
         at = fu_best_iterations.best_local(self.first.setting, self.first.total).value
         return next(case for case in self.cases if case.local == at)
@@ -78,22 +78,22 @@ class Sweep:
     def close(self) -> list[int]:
         """Each E that is not clearly worse than the best, by a two-sided t test at 5 %, seed by seed."""
         least = self.measured.errors(self.best)
-        return [case.local for case in self.cases if not is_clear(paired(least, self.measured.errors(case)))]
+        return [case.local for case in self.cases if not is_clear(paired_difference(least, self.measured.errors(case)))]
 
     @property
-    def printed(self) -> float:
+    def printed_local(self) -> float:
         """E by Theorem 5 as it is printed."""
         return fu_best_iterations.printed_best_local(self.first.setting, self.first.total).value
 
     @property
-    def advised(self) -> Case:
+    def advised_case(self) -> Case:
         """That, or the nearest E that whole turns allow."""
-        return min(self.cases, key=lambda case: abs(math.log(case.local / self.printed)))
+        return min(self.cases, key=lambda case: abs(math.log(case.local / self.printed_local)))
 
     @property
     def is_cut(self) -> bool:
         """Whether Theorem 5's E is more than whole turns allow."""
-        return self.printed > self.cases[-1].local
+        return self.printed_local > self.cases[-1].local
 
     def price(self, followed: Case) -> float:
         """How many times the least error it costs to choose this E."""
@@ -104,7 +104,7 @@ class Sweep:
 class Longer:
     """One sweep over T at one E."""
 
-    measured: Measured
+    measured: CaseResults
     cases: Sequence[Case]
 
     @property
@@ -112,12 +112,12 @@ class Longer:
         return min(self.cases, key=lambda case: self.measured.error(case).value)
 
     @property
-    def bounded(self) -> Case:
+    def bound_choice(self) -> Case:
         """Where the bound is least, of the T that were run."""
         return min(self.cases, key=lambda case: case.bound.total)
 
     @property
-    def whole(self) -> float:
+    def bound_total(self) -> float:
         """Where the bound is least, of all T that whole turns allow."""
         return fu_best_iterations.best_total(self.cases[0].setting, self.cases[0].local).value
 
@@ -125,7 +125,7 @@ class Longer:
     def rise(self) -> Mean:
         """From the best T to the longest, as the logarithm of how many times."""
         logs = [{seed: math.log(each) for seed, each in self.measured.errors(case).items()} for case in self.ends]
-        return paired(*logs)
+        return paired_difference(*logs)
 
     @property
     def ends(self) -> tuple[Case, Case]:

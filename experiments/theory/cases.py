@@ -43,7 +43,7 @@ LONG: tuple[tuple[Kind, float], ...] = (("laplace", 30), ("gaussian", 30))  # of
 
 
 @lru_cache
-def known(name: str) -> PilotResult:
+def world_constants(name: str) -> PilotResult:
     """The world's constants; a pilot on made-up data takes nothing from anybody."""
     return run_pilot(WORLDS[name].data)
 
@@ -68,7 +68,7 @@ class Case:
 
     @property
     def setting(self) -> Setting:
-        world, found = WORLDS[self.world], known(self.world).constants
+        world, found = WORLDS[self.world], world_constants(self.world).constants
         largest = MARGIN * found.gradient_bound
         return Setting(
             noise=ClientNoise(kind=self.kind, epsilon=self.epsilon, delta=self.delta),
@@ -106,7 +106,7 @@ def sweeps() -> Iterator[tuple[str, Kind, float]]:
             yield from ((world.name, kind, epsilon) for epsilon in epsilons)
 
 
-def every() -> list[Case]:
+def all_cases() -> list[Case]:
     """All cases; those that two sweeps share are there once."""
     swept = itertools.chain.from_iterable(by_local(*sweep) for sweep in sweeps())
     longer = itertools.chain.from_iterable(by_total(*each) for each in LONG)

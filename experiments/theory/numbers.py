@@ -16,7 +16,7 @@ LONG = 1e5  # T at which Theorems 4 and 5 are looked at
 
 
 @dataclass(frozen=True)
-class Published:
+class PaperSetting:
     """A setting of the paper; C_M takes nothing of the constants."""
 
     name: str
@@ -39,8 +39,8 @@ class Published:
         )
 
 
-LENDING_CLUB = Published("Lending Club", ClientNoise(kind="laplace", epsilon=3.0), 5000, 500, 11, 150.0, 120)
-FEMNIST = Published("FEMNIST", ClientNoise(kind="gaussian", epsilon=10.0), 3500, 350, 214_590, 3.0, 240)
+LENDING_CLUB = PaperSetting("Lending Club", ClientNoise(kind="laplace", epsilon=3.0), 5000, 500, 11, 150.0, 120)
+FEMNIST = PaperSetting("FEMNIST", ClientNoise(kind="gaussian", epsilon=10.0), 3500, 350, 214_590, 3.0, 240)
 
 
 def sections() -> Iterator[str]:

@@ -9,8 +9,8 @@ from experiments.common import pictures
 from experiments.common.means import is_clear
 from experiments.common.verdicts import Verdict
 from experiments.theory import cases, numbers, tables
+from experiments.theory.case_results import CaseResults, Longer, Sweep
 from experiments.theory.cases import DISTANCE, EXAMPLES, LOCAL, MARGIN, PARAMETERS, SEEDS, SPREAD, TURNS, Case
-from experiments.theory.measured import Longer, Measured, Sweep
 from experiments.theory.tables import NAMES, NOISES
 
 DOCS = cases.HERE.parents[1] / "docs" / "results"
@@ -67,11 +67,11 @@ root of the mean square, over seeds, of each run's largest) and the clip cut non
 def write(found: Mapping[str, Result], folder: Path = DOCS) -> Path:
     """The page and its picture; the path of the page."""
     path = folder / "theory.md"
-    path.write_text("\n".join(_page(Measured(found), folder)).rstrip("\n") + "\n")
+    path.write_text("\n".join(_page(CaseResults(found), folder)).rstrip("\n") + "\n")
     return path
 
 
-def _page(measured: Measured, folder: Path) -> Iterator[str]:
+def _page(measured: CaseResults, folder: Path) -> Iterator[str]:
     sweeps = [Sweep(measured, cases.by_local(*each)) for each in cases.sweeps()]
     longer = [Longer(measured, cases.by_total(*each)) for each in cases.LONG]
     yield INTRODUCTION
@@ -85,7 +85,7 @@ def _page(measured: Measured, folder: Path) -> Iterator[str]:
     yield LONG
     yield from tables.best_totals(longer)
     yield KNOWN
-    yield from tables.known()
+    yield from tables.constants_table()
     yield EVERY
     for sweep in sweeps:
         yield from tables.every_local(sweep)
@@ -93,36 +93,36 @@ def _page(measured: Measured, folder: Path) -> Iterator[str]:
     yield from numbers.sections()
 
 
-def verdicts(measured: Measured, sweeps: list[Sweep], longer: list[Longer]) -> Iterator[Verdict]:
-    yield _above(measured)
+def verdicts(measured: CaseResults, sweeps: list[Sweep], longer: list[Longer]) -> Iterator[Verdict]:
+    yield _bound_holds(measured)
     by_kind = {kind: [each for each in sweeps if each.first.kind == kind] for kind in NOISES}
     yield from (_agrees(kind, found) for kind, found in by_kind.items())
-    yield _one_sided(sweeps)
-    yield from (_advised(kind, found) for kind, found in by_kind.items())
+    yield _bound_errs_low(sweeps)
+    yield from (_advice_verdict(kind, found) for kind, found in by_kind.items())
     yield from map(_rises, longer)
 
 
-def _above(measured: Measured) -> Verdict:
+def _bound_holds(measured: CaseResults) -> Verdict:
     """Whether no mean lies above its bound, and in how many cases the theorem's assumptions held."""
-    slack = {case: measured.slack(case) for case in cases.every()}
-    assumed = [case for case in slack if measured.as_assumed(case)]
+    slack = {case: measured.slack(case) for case in cases.all_cases()}
+    assumed = [case for case in slack if measured.meets_assumptions(case)]
     tightest, loosest = min(slack, key=lambda case: slack[case]), max(slack, key=lambda case: slack[case])
     below = [case for case in slack if slack[case] < 1]
     told = (
-        f"Where it is tightest it is {slack[tightest]:.3g} times the mean ({_named(tightest)}), where it is loosest "
-        f"{slack[loosest]:,.0f} times ({_named(loosest)}). In {len(assumed)} of {len(slack)} cases gradients were as "
-        "it assumes; in the others noise made them larger, or the clip cut some. With so much slack this is a weak "
-        f"test: a formula that comes out up to {slack[tightest]:.3g} times too small would pass it too."
+        f"Where it is tightest it is {slack[tightest]:.3g} times the mean ({_case_name(tightest)}), where it is "
+        f"loosest {slack[loosest]:,.0f} times ({_case_name(loosest)}). In {len(assumed)} of {len(slack)} cases "
+        "gradients were as it assumes; in the others noise made them larger, or the clip cut some. With so much slack "
+        f"this is a weak test: a formula that comes out up to {slack[tightest]:.3g} times too small would pass it too."
     )
-    verdict = "Holds" if not below else "Does not hold at " + "; ".join(map(_named, below))
+    verdict = "Holds" if not below else "Does not hold at " + "; ".join(map(_case_name, below))
     return Verdict("Is the bound never below the measured mean?", verdict, told)
 
 
 def _agrees(kind: str, sweeps: list[Sweep]) -> Verdict:
     """Whether the bound's E is the measured best one, or as good."""
-    good = [each for each in sweeps if each.chosen.local in each.close]
+    good = [each for each in sweeps if each.bound_choice.local in each.close]
     told = "; ".join(
-        f"{_where(each)}: {each.chosen.local} by the bound, {each.best.local} measured, a ratio of "
+        f"{_sweep_name(each)}: {each.bound_choice.local} by the bound, {each.best.local} measured, a ratio of "
         f"{'at least ' if each.at_the_end else ''}{each.ratio:g}" + (", and as good" if each in good else "")
         for each in sweeps
     )
@@ -134,14 +134,14 @@ def _agrees(kind: str, sweeps: list[Sweep]) -> Verdict:
     return Verdict(f"{NOISES[kind]}: is the bound's E* as good as the measured best?", _count(good, sweeps), told + ".")
 
 
-def _advised(kind: str, sweeps: list[Sweep]) -> Verdict:
+def _advice_verdict(kind: str, sweeps: list[Sweep]) -> Verdict:
     """Whether Theorem 5's E, or the nearest that whole turns allow, is as good as the measured best."""
-    good = [each for each in sweeps if each.advised.local in each.close]
-    prices = [each.price(each.advised) for each in sweeps]
+    good = [each for each in sweeps if each.advised_case.local in each.close]
+    prices = [each.price(each.advised_case) for each in sweeps]
     rule = {"laplace": "T^(2/3)", "gaussian": "√T"}[kind]
     span = f"{min(prices):.3g} to {max(prices):.3g} times the least error" if max(prices) > 1 else "nothing"
     told = f"Taking the nearest E that whole turns allow costs {span}."
-    if cut := sorted({(each.printed, each.advised.local) for each in sweeps if each.is_cut}):
+    if cut := sorted({(each.printed_local, each.advised_case.local) for each in sweeps if each.is_cut}):
         each_cut = ", ".join(f"from {printed:.3g} to {local}" for printed, local in cut)
         told += (
             f" In {sum(each.is_cut for each in sweeps)} of {len(sweeps)} cases that was a cut, {each_cut}, the largest "
@@ -154,14 +154,18 @@ def _count(good: list[Sweep], all_: list[Sweep]) -> str:
     return {0: "Does not hold", len(all_): "Holds"}.get(len(good), f"Holds in {len(good)} of {len(all_)} cases")
 
 
-def _one_sided(sweeps: list[Sweep]) -> Verdict:
+def _bound_errs_low(sweeps: list[Sweep]) -> Verdict:
     """Whether the bound errs towards small E alone."""
-    over = [each for each in sweeps if each.chosen.local > each.best.local and each.chosen.local not in each.close]
-    dearest = max(sweeps, key=lambda each: each.price(each.chosen))
+    over = [
+        each
+        for each in sweeps
+        if each.bound_choice.local > each.best.local and each.bound_choice.local not in each.close
+    ]
+    dearest = max(sweeps, key=lambda each: each.price(each.bound_choice))
     told = (
         "It counts what clients drift apart in E iterations as 8(E−1)²G², as if each walked its whole gradient away "
         "from all others. So with Laplace noise its E* is the least to try, and not the best: taking it costs up to "
-        f"{dearest.price(dearest.chosen):.3g} times the error ({_where(dearest)})."
+        f"{dearest.price(dearest.bound_choice):.3g} times the error ({_sweep_name(dearest)})."
     )
     return Verdict("Where the bound's E* is wrong, is it too small?", "Does not hold" if over else "Holds", told)
 
@@ -173,23 +177,23 @@ def _rises(longer: Longer) -> Verdict:
     clear = best != last and is_clear(longer.rise)
     told = (
         f"Least at T = {best.total}, and {math.exp(longer.rise.value):.3g} times that at T = {last.total}, by the "
-        f"geometric mean{'' if clear else ' (not clear)'}; the bound is least at T = {tables.number(longer.whole)}, of "
-        "all whole T_l."
+        f"geometric mean{'' if clear else ' (not clear)'}; the bound is least at T = "
+        f"{tables.number(longer.bound_total)}, of all whole T_l."
     )
     if kind == "gaussian":
         told += " The paper says of Gaussian noise only that the error levels off."
     return Verdict(f"{NOISES[kind]}: is there a finite best T?", "Holds" if clear else "Can't be told", told)
 
 
-def _where(sweep: Sweep) -> str:
+def _sweep_name(sweep: Sweep) -> str:
     return f"{NAMES[sweep.first.world]}, {NOISES[sweep.first.kind]}, ε = {sweep.first.epsilon:g}"
 
 
-def _named(case: Case) -> str:
+def _case_name(case: Case) -> str:
     return f"{NAMES[case.world]}, {NOISES[case.kind]}, ε = {case.epsilon:g}, T = {case.total}, E = {case.local}"
 
 
-def _picture(measured: Measured, path: Path) -> str:
+def _picture(measured: CaseResults, path: Path) -> str:
     """Clients who take turns: measured as lines with their errors, bounds dashed in the same colour, stars at E*."""
     figure, axes = pictures.figure(panels=len(NOISES))
     for panel, (kind, epsilons) in zip(axes, TURNS.epsilons, strict=True):
@@ -200,7 +204,7 @@ def _picture(measured: Measured, path: Path) -> str:
             bounds = {case.local: case.bound.total for case in sweep.cases}
             panel.plot(list(bounds), list(bounds.values()), "--", color=colour, label=f"bound, ε = {epsilon:g}")
             panel.plot([sweep.best.local], [measured.error(sweep.best).value], "*", color=colour, markersize=12)
-            panel.plot([sweep.chosen.local], [sweep.chosen.bound.total], "*", color=colour, markersize=12)
+            panel.plot([sweep.bound_choice.local], [sweep.bound_choice.bound.total], "*", color=colour, markersize=12)
         panel.set_yscale("log")
         across, up = "iterations between two uploads, E (★ least)", "E‖θ_T − θ*‖²"
         pictures.label_axes(panel, f"{NOISES[kind]}, {NAMES[TURNS.name]}, T = {TURNS.total}", across, up)

@@ -15,7 +15,7 @@ from discreet.experiment.loop import job_builder
 from discreet.experiment.promise.promise import Privacy
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
-from experiments.theory.cases import PARAMETERS, WORLDS, Case, known
+from experiments.theory.cases import PARAMETERS, WORLDS, Case, world_constants
 
 WEIGHT = "weight"  # of the one layer
 
@@ -25,7 +25,7 @@ def run(case: Case, seed: int) -> Result:
 
     Gradients are looked at where a round starts; on a client's own way down its quadratic loss they only shrink.
     """
-    ready, found = prepared(case, seed), known(case.world)
+    ready, found = build_case_job(case, seed), world_constants(case.world)
     engine = ready.build_engine(None)
     simulation = engine.simulation
     algorithm, state = ready.algorithm, ready.algorithm.init(ready.params)
@@ -36,7 +36,7 @@ def run(case: Case, seed: int) -> Result:
         cohort = algorithm.sampling.sample(ready.population, round, ready.key.generator(Purpose.SAMPLING, round))
         gradients = found.losses.gradients(broadcast.params[WEIGHT][0])
         steepest = max(steepest, float(gradients.norm(dim=1).max()))
-        own = gradients[dealt(case, seed)[cohort]]
+        own = gradients[deal_turns(case, seed)[cohort]]
         cut += int((own.norm(p=order, dim=1) > clip).sum())
         joined += len(cohort)
         total = engine.gather(broadcast, cohort).total
@@ -51,11 +51,11 @@ def run(case: Case, seed: int) -> Result:
     }
 
 
-def prepared(case: Case, seed: int) -> Job:
+def build_case_job(case: Case, seed: int) -> Job:
     """Ready to run: clients in this seed's order, and noise from the promise of a client's ε against the server."""
     key, world = RunKey.from_seed(seed), WORLDS[case.world]
     data = world.data
-    rows = torch.arange(len(data.targets)).reshape(world.clients, -1)[dealt(case, seed)].flatten()
+    rows = torch.arange(len(data.targets)).reshape(world.clients, -1)[deal_turns(case, seed)].flatten()
     task = clients_from_arrays(data.inputs[rows], data.targets[rows], sizes=data.sizes, name="synthetic")
     layer = nn.Linear(PARAMETERS, 1, bias=False)
     nn.init.zeros_(layer.weight)
@@ -84,6 +84,6 @@ def recipe(case: Case) -> Algorithm:
     )
 
 
-def dealt(case: Case, seed: int) -> torch.Tensor:
+def deal_turns(case: Case, seed: int) -> torch.Tensor:
     """The order in which clients take their turns: random, and fixed for the run."""
     return torch.randperm(WORLDS[case.world].clients, generator=RunKey.from_seed(seed).generator(Purpose.TURNS))

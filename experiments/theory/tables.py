@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from discreet.planning.theory import fu_best_iterations
 from experiments.theory import cases
+from experiments.theory.case_results import CaseResults, Longer, Sweep
 from experiments.theory.cases import WORLDS, Case
-from experiments.theory.measured import Longer, Measured, Sweep
 
 NOISES = {"laplace": "Laplace", "gaussian": "Gaussian"}
 NAMES = {
@@ -23,15 +23,15 @@ def best_locals(sweeps: list[Sweep]) -> Iterator[str]:
         row = [
             f"{NAMES[each.first.world]}, T = {total}, {NOISES[each.first.kind]}",
             f"{each.first.epsilon:g}",
-            f"{each.printed:.3g} → {each.advised.local}",
+            f"{each.printed_local:.3g} → {each.advised_case.local}",
             f"{fu_best_iterations.explicit_best_local(setting, total).value:.3g}",
-            str(each.chosen.local),
+            str(each.bound_choice.local),
             f"**{each.best.local}**{' (end)' if each.at_the_end else ''}",
             f"{'≥ ' if each.at_the_end else ''}{each.ratio:g}",
             ", ".join(map(str, each.close)),
             error(each.measured, each.best),
-            f"× {each.price(each.chosen):.3g}",
-            f"× {each.price(each.advised):.3g}",
+            f"× {each.price(each.bound_choice):.3g}",
+            f"× {each.price(each.advised_case):.3g}",
         ]
         yield "| " + " | ".join(row) + " |"
     yield ""
@@ -45,11 +45,11 @@ def best_totals(found: list[Longer]) -> Iterator[str]:
         values = " | ".join(error(each.measured, case) for case in each.cases)
         bounds = " | ".join(f"{case.bound.total:.3g}" for case in each.cases)
         yield f"| {kind}, measured | {epsilon} | {values} | **{each.best.total}** | |"
-        yield f"| {kind}, bound | {epsilon} | {bounds} | {each.bounded.total} | {number(each.whole)} |"
+        yield f"| {kind}, bound | {epsilon} | {bounds} | {each.bound_choice.total} | {number(each.bound_total)} |"
     yield ""
 
 
-def known() -> Iterator[str]:
+def constants_table() -> Iterator[str]:
     yield "| | μ | λ | G | Γ | Y_0 | γ at E = 1 | proven |"
     yield "|---|---:|---:|---:|---:|---:|---:|---|"
     for name in WORLDS:
@@ -68,17 +68,17 @@ def every_local(sweep: Sweep) -> Iterator[str]:
     yield "|---:|---:|---:|---:|---:|---|"
     for case in sweep.cases:
         turns = case.setting.turns(case.rounds)
-        assumed = "yes" if sweep.measured.as_assumed(case) else _beyond(sweep.measured, case)
+        assumed = "yes" if sweep.measured.meets_assumptions(case) else _violation_text(sweep.measured, case)
         numbers = f"{error(sweep.measured, case)} | {case.bound.total:.4g} | {sweep.measured.slack(case):.3g}"
         yield f"| {case.local} | {turns} | {numbers} | {assumed} |"
     yield ""
 
 
-def _beyond(measured: Measured, case: Case) -> str:
+def _violation_text(measured: CaseResults, case: Case) -> str:
     return f"no: gradients of {measured.steepest(case):.3g}, {100 * measured.cut(case):.2g} % cut"
 
 
-def error(measured: Measured, case: Case) -> str:
+def error(measured: CaseResults, case: Case) -> str:
     value, spread, _ = measured.error(case)
     return f"{value:.3g} ± {spread:.2g}"
 

@@ -3,45 +3,47 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
-from experiments.common.means import Mean, gap_text, is_clear, mean, mean_text, paired
+from experiments.common.means import Mean, gap_text, is_clear, mean, mean_text, paired_difference
 from experiments.common.verdicts import Verdict
 from experiments.tradeoffs import accountants
-from experiments.tradeoffs.measured import BySeed, Measured
 from experiments.tradeoffs.points import EPSILONS, PROMISES
+from experiments.tradeoffs.row_results import BySeed, RowResults
 
 CLIPPINGS = ("example", "minibatch")
 
 
-def verdicts(measured: Measured) -> Iterator[Verdict]:
+def verdicts(measured: RowResults) -> Iterator[Verdict]:
     for clipping in CLIPPINGS:
         rows = {epsilon: measured.row("alike", f"{clipping} {epsilon:g}") for epsilon in EPSILONS}
         yield utility(clipping, {epsilon: row.accuracy for epsilon, row in rows.items()})
         yield loss(clipping, {epsilon: row.loss for epsilon, row in rows.items()})
     for clipping in CLIPPINGS:
         yield rate(measured, clipping)
-    yield following(measured)
+    yield coarse_rounding(measured)
     yield clip(measured)
-    yield counted()
+    yield accountant_order()
     yield from promises(measured)
-    yield leaving(measured)
+    yield departure(measured)
 
 
 def utility(clipping: str, accuracy: dict[float, BySeed]) -> Verdict:
     """Whether each step down in ε costs accuracy; by ε, from the smallest."""
-    return _ordered(f"Does utility fall with ε, by accuracy ({clipping} clipping)?", accuracy, 2, " points", sign=1)
+    return _verdict_by_epsilon(
+        f"Does utility fall with ε, by accuracy ({clipping} clipping)?", accuracy, 2, " points", sign=1
+    )
 
 
 def loss(clipping: str, losses: dict[float, BySeed]) -> Verdict:
-    return _ordered(
+    return _verdict_by_epsilon(
         f"And by test loss, the inverse of whose excess is the paper's utility ({clipping})?", losses, 3, "", sign=-1
     )
 
 
-def _ordered(claim: str, by: dict[float, BySeed], digits: int, unit: str, sign: int) -> Verdict:
+def _verdict_by_epsilon(claim: str, by: dict[float, BySeed], digits: int, unit: str, sign: int) -> Verdict:
     """`sign` is 1 where less privacy should give more of it."""
-    steps = {(low, high): paired(by[low], by[high]) for low, high in pairwise(by)}
+    steps = {(low, high): paired_difference(by[low], by[high]) for low, high in pairwise(by)}
     first, last = min(by), max(by)
-    ends = paired(by[first], by[last])
+    ends = paired_difference(by[first], by[last])
     back = [pair for pair, gap in steps.items() if sign * gap.value <= 0]
     unclear = [pair for pair, gap in steps.items() if pair not in back and not is_clear(gap)]
     if not (sign * ends.value > 0 and is_clear(ends)):
@@ -57,11 +59,11 @@ def _ordered(claim: str, by: dict[float, BySeed], digits: int, unit: str, sign: 
     return Verdict(claim, verdict, told)
 
 
-def rate(measured: Measured, clipping: str) -> Verdict:
+def rate(measured: RowResults, clipping: str) -> Verdict:
     """Whether the bound and the code that was measured both shorten with every step up in ε."""
     minibatch = clipping == "minibatch"
     found = {epsilon: measured.plan("alike", f"{clipping} {epsilon:g}") for epsilon in EPSILONS}
-    bounds = {epsilon: plan.uploads(minibatch)[0].at_most() for epsilon, plan in found.items()}
+    bounds = {epsilon: plan.uploads(minibatch)[0].max_bits() for epsilon, plan in found.items()}
     codes = {epsilon: mean(list(plan.code.values())).value for epsilon, plan in found.items()}
     holds = all(by[low] > by[high] for by in (bounds, codes) for low, high in pairwise(EPSILONS))
     sent = {each["sent"] for plan in found.values() for each in plan.lines}
@@ -74,10 +76,10 @@ def rate(measured: Measured, clipping: str) -> Verdict:
     return Verdict(f"Does the rate rise as ε falls ({clipping} clipping)?", _yes(holds), told)
 
 
-def following(measured: Measured) -> Verdict:
+def coarse_rounding(measured: RowResults) -> Verdict:
     """The same bound where numbers are rounded as coarsely as they are noisy."""
     uploads = {epsilon: measured.plan("alike", f"example {epsilon:g}").uploads()[0] for epsilon in EPSILONS}
-    bounds = {epsilon: upload.at_most(step=upload.deviation) for epsilon, upload in uploads.items()}
+    bounds = {epsilon: upload.max_bits(step=upload.deviation) for epsilon, upload in uploads.items()}
     holds = all(bounds[low] > bounds[high] for low, high in pairwise(EPSILONS))
     first, last = EPSILONS[0], EPSILONS[-1]
     told = (
@@ -87,12 +89,14 @@ def following(measured: Measured) -> Verdict:
     return Verdict("And if the step is no finer than the noise (step = s)?", _yes(holds), told)
 
 
-def clip(measured: Measured) -> Verdict:
+def clip(measured: RowResults) -> Verdict:
     """Examples clipped, less minibatches clipped, at equal certified ε."""
     gaps, bits = {}, {}
     for epsilon in EPSILONS:
         example, minibatch = (f"{clipping} {epsilon:g}" for clipping in CLIPPINGS)
-        gaps[epsilon] = paired(measured.row("alike", minibatch).accuracy, measured.row("alike", example).accuracy)
+        gaps[epsilon] = paired_difference(
+            measured.row("alike", minibatch).accuracy, measured.row("alike", example).accuracy
+        )
         codes = [mean(list(measured.plan("alike", what).code.values())).value for what in (example, minibatch)]
         bits[epsilon] = codes[1] - codes[0]
     holds = all(gap.value > 0 and is_clear(gap) for gap in gaps.values())
@@ -101,7 +105,7 @@ def clip(measured: Measured) -> Verdict:
     return Verdict("Is clipping examples better than clipping minibatches at equal certified ε?", _yes(holds), told)
 
 
-def counted() -> Verdict:
+def accountant_order() -> Verdict:
     """Each accountant's noise at ε = 1, from the tightest."""
     squares = {name: accountants.noise(name, 1.0) ** 2 for name in accountants.EPSILONS}
     told = ", ".join(f"{square:.4g} by {name}" for name, square in squares.items())
@@ -109,23 +113,23 @@ def counted() -> Verdict:
     return Verdict("Does a tighter count of the same promise need less noise?", _yes(holds), f"σ² at ε = 1: {told}.")
 
 
-def promises(measured: Measured) -> Iterator[Verdict]:
+def promises(measured: RowResults) -> Iterator[Verdict]:
     """Own promises against one for all."""
     rows = {promise: measured.row("own", promise) for promise in PROMISES}
     for promise, better in (("smallest", True), ("mean", False), ("largest", False)):
-        gap = paired(rows[promise].accuracy, rows["own"].accuracy)
+        gap = paired_difference(rows[promise].accuracy, rows["own"].accuracy)
         claim = f"Own budgets {'beat' if better else 'lose to'} everyone at the {promise} ({PROMISES[promise]:g})?"
         verdict = _yes((gap.value > 0) == better) if is_clear(gap) else _unclear(gap, better)
         accuracies = (mean_text(list(rows[each].accuracy.values())) for each in ("own", promise))
         yield Verdict(claim, verdict, "{} against {}: {} points.".format(*accuracies, gap_text(gap)))
 
 
-def leaving(measured: Measured) -> Verdict:
+def departure(measured: RowResults) -> Verdict:
     """All rounds, less those until the first client has spent its budget; each at its own best learning rate."""
-    rounds = measured.plan("leaving", "leaving").each("rounds")
+    rounds = measured.plan("leaving", "leaving").client_values("rounds")
     first, last = int(min(rounds)), int(max(rounds))
     stopped, ended = (measured.row("leaving", "leaving", after=after) for after in (first, last))
-    gap = paired(stopped.accuracy, ended.accuracy)
+    gap = paired_difference(stopped.accuracy, ended.accuracy)
     gone = sum(each < last for each in rounds)
     told = (
         f"{mean_text(list(ended.accuracy.values()))} after {last} rounds, of which {gone} of {len(rounds)} clients "

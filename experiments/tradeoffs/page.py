@@ -10,9 +10,9 @@ from experiments.common import pictures
 from experiments.common.means import mean, mean_text
 from experiments.tradeoffs import tables
 from experiments.tradeoffs.claims import CLIPPINGS, verdicts
-from experiments.tradeoffs.measured import Measured
 from experiments.tradeoffs.points import EPSILONS, HERE
 from experiments.tradeoffs.rate import STEP
+from experiments.tradeoffs.row_results import RowResults
 
 DOCS = HERE.parents[1] / "docs" / "results"
 
@@ -91,31 +91,31 @@ leaves before it, which follows from public numbers alone; the others go on, and
 def write(results: Sequence[Result], folder: Path = DOCS) -> Path:
     """The page and its pictures; the path of the page."""
     path = folder / "tradeoffs.md"
-    path.write_text("\n".join(_page(Measured(results), folder)) + "\n")
+    path.write_text("\n".join(_page(RowResults(results), folder)) + "\n")
     return path
 
 
-def _page(measured: Measured, folder: Path) -> Iterator[str]:
+def _page(measured: RowResults, folder: Path) -> Iterator[str]:
     yield _introduction(measured)
     yield "## What had to hold\n"
     for verdict in verdicts(measured):
         yield verdict.line()
     yield ""
     yield from _alike(measured, folder)
-    yield _filled(COUNTED)
-    yield from tables.counted()
-    yield _filled(PAPERS)
+    yield _refill_paragraphs(COUNTED)
+    yield from tables.accountant_table()
+    yield _refill_paragraphs(PAPERS)
     yield from tables.papers()
-    yield _filled(OWN)
+    yield _refill_paragraphs(OWN)
     yield from tables.promises(measured)
-    yield _filled(STRICT.format(share=100 * tables.strictest(measured)))
+    yield _refill_paragraphs(STRICT.format(share=100 * tables.strictest(measured)))
     yield from tables.clients(measured)
-    yield from _leaving(measured, folder)
+    yield from _departure_section(measured, folder)
 
 
-def _introduction(measured: Measured) -> str:
+def _introduction(measured: RowResults) -> str:
     runs = measured.runs()
-    return _filled(
+    return _refill_paragraphs(
         INTRODUCTION.format(
             seeds=len({each["seed"] for each in runs}),
             runs=len(runs),
@@ -125,9 +125,9 @@ def _introduction(measured: Measured) -> str:
     )
 
 
-def _alike(measured: Measured, folder: Path) -> Iterator[str]:
+def _alike(measured: RowResults, folder: Path) -> Iterator[str]:
     without, plan = measured.row("without", "without"), measured.plan("alike", f"example {EPSILONS[0]:g}")
-    yield _filled(
+    yield _refill_paragraphs(
         ALIKE.format(
             first=EPSILONS[0],
             last=EPSILONS[-1],
@@ -144,13 +144,13 @@ def _alike(measured: Measured, folder: Path) -> Iterator[str]:
     yield ""
 
 
-def _tradeoff(measured: Measured, path: Path) -> str:
+def _tradeoff(measured: RowResults, path: Path) -> str:
     """Utility and rate against ε, side by side."""
     figure, (utility, rate) = pictures.figure(2)
     for clipping, colour in zip(CLIPPINGS, ("C0", "C1"), strict=True):
         rows = {epsilon: measured.row("alike", f"{clipping} {epsilon:g}") for epsilon in EPSILONS}
         found = {epsilon: measured.plan("alike", f"{clipping} {epsilon:g}") for epsilon in EPSILONS}
-        bounds = [plan.uploads(clipping == "minibatch")[0].at_most() for plan in found.values()]
+        bounds = [plan.uploads(clipping == "minibatch")[0].max_bits() for plan in found.values()]
         accuracies = {epsilon: list(row.accuracy.values()) for epsilon, row in rows.items()}
         codes = {epsilon: list(plan.code.values()) for epsilon, plan in found.items()}
         pictures.line(utility, accuracies, f"{clipping} clipped", color=colour, markersize=4)
@@ -168,16 +168,18 @@ def _tradeoff(measured: Measured, path: Path) -> str:
     return pictures.save_picture(figure, path, "Test accuracy and bits a coordinate against ε, for both ways to clip")
 
 
-def _leaving(measured: Measured, folder: Path) -> Iterator[str]:
+def _departure_section(measured: RowResults, folder: Path) -> Iterator[str]:
     plan = measured.plan("leaving", "leaving")
-    yield _filled(LEAVING.format(noise=plan.each("noise_multiplier")[0], rounds=int(max(plan.each("rounds")))))
+    yield _refill_paragraphs(
+        LEAVING.format(noise=plan.client_values("noise_multiplier")[0], rounds=int(max(plan.client_values("rounds"))))
+    )
     yield from tables.departures(measured)
     yield _over_rounds(measured, folder / "tradeoffs-leaving.svg")
 
 
-def _over_rounds(measured: Measured, path: Path) -> str:
+def _over_rounds(measured: RowResults, path: Path) -> str:
     """Accuracy round by round at the rate that is best in the end, and when clients leave."""
-    lasts = [int(each) for each in measured.plan("leaving", "leaving").each("rounds")]
+    lasts = [int(each) for each in measured.plan("leaving", "leaving").client_values("rounds")]
     chosen = measured.row("leaving", "leaving", after=max(lasts)).rate
     by = {at: mean(values) for at, values in sorted(measured.history("leaving", "leaving", chosen).items())}
     figure, (axes,) = pictures.figure()
@@ -185,7 +187,7 @@ def _over_rounds(measured: Measured, path: Path) -> str:
     axes.plot(list(by), heights, label=f"going on, η = {chosen:g}")
     axes.fill_between(list(by), *_band(heights, errors), alpha=0.25)
     for after in sorted({each for each in lasts if each < max(lasts)}):
-        axes.axvline(after, color="grey", linestyle=":", label=_once(axes, "a client leaves"))
+        axes.axvline(after, color="grey", linestyle=":", label=_new_label(axes, "a client leaves"))
     first = min(lasts)
     stopped = measured.row("leaving", "leaving", after=first)
     height = mean(list(stopped.accuracy.values())).value
@@ -199,12 +201,12 @@ def _band(heights: list[float], errors: list[float]) -> tuple[list[float], list[
     return [height - error for height, error in pairs], [height + error for height, error in pairs]
 
 
-def _once(axes: Any, label: str) -> str:
+def _new_label(axes: Any, label: str) -> str:
     """The label, if the legend doesn't have it yet."""
     return "_" if label in axes.get_legend_handles_labels()[1] else label
 
 
-def _filled(text: str) -> str:
+def _refill_paragraphs(text: str) -> str:
     """Paragraphs anew, whose numbers have changed their lengths; headings and formulas as they are."""
     parts = text.strip("\n").split("\n\n")
     return "\n\n".join(part if part.startswith(("#", "    ")) else textwrap.fill(part, 120) for part in parts) + "\n"

@@ -23,7 +23,7 @@ def key(run: CellRun) -> str:
     return f"{run.key}-{NAME}"
 
 
-def planned(run: CellRun, data: DataCache) -> Result:
+def plan_row(run: CellRun, data: DataCache) -> Result:
     """One line of results, of a row's first learning rate; `code` is in bits a coordinate."""
     job = data.build_job(run)
     return {
@@ -34,16 +34,16 @@ def planned(run: CellRun, data: DataCache) -> Result:
         "seed": run.seed,
         "coordinates": count_values(job.params),
         "examples": list(job.population.examples),
-        "sampling_rate": _each(job, "sampling_rate"),
-        "noise_multiplier": _each(job, "noise_multiplier"),
+        "sampling_rate": _trainer_values(job, "sampling_rate"),
+        "noise_multiplier": _trainer_values(job, "noise_multiplier"),
         "rounds": [job.round_limits.get(client, job.rounds) for client in range(job.population.clients)],
-        "certified": certified(job),
+        "certified": certified_epsilons(job),
         "sent": message_bits(job.algorithm, job.params).up / count_values(job.params),
-        "code": [upload.coded(sent) for upload, sent in zip(uploads(job), first_gradients(job), strict=True)],
+        "code": [upload.code_length(sent) for upload, sent in zip(uploads(job), first_gradients(job), strict=True)],
     }
 
 
-def certified(job: Job) -> list[float]:
+def certified_epsilons(job: Job) -> list[float]:
     """Each client's own ε after the whole run, as its card says."""
     assert job.privacy is not None
     promised, everyone = (job.privacy.unit, job.privacy.against), range(job.population.clients)
@@ -56,8 +56,16 @@ def certified(job: Job) -> list[float]:
 def uploads(job: Job) -> list[Upload]:
     """What is public of each client's."""
     clipping: Clipping = "minibatch" if isinstance(job.algorithm.trainer, MinibatchDp) else "example"
-    each = zip(_each(job, "noise_multiplier"), _each(job, "sampling_rate"), job.population.examples, strict=True)
-    return [Upload.of(clipping, count_values(job.params), noise, rate, examples) for noise, rate, examples in each]
+    each = zip(
+        _trainer_values(job, "noise_multiplier"),
+        _trainer_values(job, "sampling_rate"),
+        job.population.examples,
+        strict=True,
+    )
+    return [
+        Upload.from_settings(clipping, count_values(job.params), noise, rate, examples)
+        for noise, rate, examples in each
+    ]
 
 
 def first_gradients(job: Job) -> list[Tensor]:
@@ -67,11 +75,11 @@ def first_gradients(job: Job) -> list[Tensor]:
     sent = simulation.step(job.algorithm.broadcast(job.algorithm.init(job.params), 0), clients).rows
     moves = torch.cat([value.reshape(len(clients), -1) for value in sent.values()], dim=1).double()
     factors = simulation.weights(clients) * getattr(job.algorithm.trainer, "learning_rate", 1.0)
-    clips = torch.tensor(_each(job, "clip_norm"), dtype=torch.float64)
+    clips = torch.tensor(_trainer_values(job, "clip_norm"), dtype=torch.float64)
     return list(-moves / (factors * clips)[:, None])
 
 
-def _each(job: Job, name: str) -> list[float]:
+def _trainer_values(job: Job, name: str) -> list[float]:
     """The trainer's number of this name, for each client."""
     number: Any = getattr(job.algorithm.trainer, name)
     return list(per_client.repeat_value(number, job.population.clients))

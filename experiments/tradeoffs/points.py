@@ -63,7 +63,7 @@ class Point:
 
 
 def points() -> list[Point]:
-    return [*alike(), *without(), *own(), *leaving()]
+    return [*alike(), *baseline_points(), *own_promise_points(), *departure_points()]
 
 
 def alike() -> Iterator[Point]:
@@ -74,18 +74,18 @@ def alike() -> Iterator[Point]:
                 yield Point("alike", f"{clipping} {epsilon:g}", rate, settings)
 
 
-def without() -> Iterator[Point]:
+def baseline_points() -> Iterator[Point]:
     for rate in (0.8, 1.6, 3.2):
         yield Point("without", "without", rate)
 
 
-def own() -> Iterator[Point]:
+def own_promise_points() -> Iterator[Point]:
     for promise, epsilon in PROMISES.items():
         for rate in RATES_BY_PROMISE[promise]:
             yield Point("own", promise, rate, () if epsilon is None else (f"privacy.epsilon={epsilon}",))
 
 
-def leaving() -> Iterator[Point]:
+def departure_points() -> Iterator[Point]:
     for rate in (0.25, 0.5, 1.0, 2.0, 4.0, 8.0):
         yield Point("leaving", "leaving", rate)
 
@@ -93,6 +93,6 @@ def leaving() -> Iterator[Point]:
 def first_rates() -> list[Point]:
     """Each private row once: what is planned and certified doesn't depend on the learning rate."""
     rows: dict[tuple[str, str], Point] = {}
-    for point in [*alike(), *own(), *leaving()]:
+    for point in [*alike(), *own_promise_points(), *departure_points()]:
         rows.setdefault((point.file, point.what), point)
     return list(rows.values())

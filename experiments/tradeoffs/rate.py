@@ -25,7 +25,7 @@ class Upload:
     square: float = 1.0
 
     @classmethod
-    def of(
+    def from_settings(
         cls, clipping: Clipping, coordinates: int, noise_multiplier: float, sampling_rate: float, examples: int
     ) -> "Upload":
         """Where examples are clipped, noise on their sum is divided by the expected batch, and so is the sum itself."""
@@ -39,18 +39,18 @@ class Upload:
         """A coordinate's second moment, on average over coordinates, is at most this."""
         return self.deviation**2 + self.square / self.coordinates
 
-    def at_most(self, step: float = STEP) -> float:
+    def max_bits(self, step: float = STEP) -> float:
         return kim_gradient_bits.max_bits(self.coordinates, self.deviation, self.square) - math.log2(step)
 
     def at_least(self, step: float = STEP) -> float:
         """What the noise alone takes."""
         return kim_gradient_bits.min_bits(self.deviation) - math.log2(step)
 
-    def as_printed(self, step: float = STEP) -> float:
+    def printed_bits(self, step: float = STEP) -> float:
         """The paper's, which is wrong."""
         return kim_gradient_bits.printed_bits(self.coordinates, self.deviation) - math.log2(step)
 
-    def coded(self, gradient: Tensor, step: float = STEP) -> float:
+    def code_length(self, gradient: Tensor, step: float = STEP) -> float:
         """Bits a coordinate of this gradient, rounded to multiples of `step`, in a code for N(0, variance).
 
         An arithmetic coder comes within two bits of the whole. Both ends know the variance.

@@ -20,7 +20,7 @@ def results() -> list[Result]:
     return list(ResultsFile(HERE).read_by_key().values())
 
 
-def lacking(found: list[Result]) -> int:
+def count_missing(found: list[Result]) -> int:
     """How many of the page's rows, at each learning rate, have no run at all."""
     there = {(each["name"], *each["swept"].values()) for each in found if each["name"] != plans.NAME}
     return sum((point.file, *point.swept.values()) not in there for point in points())
@@ -29,12 +29,12 @@ def lacking(found: list[Result]) -> int:
 def plan(seeds: int, settings: tuple[str, ...], data_dir: Path | None, out: Path = HERE) -> None:
     """Keep what each row plans for each seed, where that is not there yet."""
     kept, data = ResultsFile(out), comparison.DataCache()
-    asked = cells.list_runs([point.cell(settings, data_dir) for point in first_rates()], seeds)
+    runs = cells.list_runs([point.cell(settings, data_dir) for point in first_rates()], seeds)
     there = kept.read_by_key()
     with kept.lock():
-        for run in asked:
+        for run in runs:
             if plans.key(run) not in there:
-                kept.append(plans.planned(run, data))
+                kept.append(plans.plan_row(run, data))
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -43,15 +43,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--page", action="store_true", help="write docs/results/tradeoffs.md from what is there")
-    given = parser.parse_args(arguments)
-    if not given.page:
+    options = parser.parse_args(arguments)
+    if not options.page:
         torch.set_float32_matmul_precision("highest")
-        settings = (f"device={given.device}",)
-        plan(given.seeds, settings, given.data_dir)
-        if not conduct([point.cell(settings, given.data_dir) for point in points()], given.seeds, HERE):
+        settings = (f"device={options.device}",)
+        plan(options.seeds, settings, options.data_dir)
+        if not conduct([point.cell(settings, options.data_dir) for point in points()], options.seeds, HERE):
             print("Some runs are still to be made: the same command goes on.")
             return
-    if missing := lacking(results()):
+    if missing := count_missing(results()):
         parser.error(f"--page: {missing} of {len(points())} rows were not run yet; without --page they are")
     from experiments.tradeoffs.page import write  # drawing takes a while to import
 

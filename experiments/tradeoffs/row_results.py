@@ -27,7 +27,7 @@ class Plan:
 
     lines: tuple[Result, ...]
 
-    def each(self, name: str) -> list[float]:
+    def client_values(self, name: str) -> list[float]:
         """One number for each client; those that depend on how examples were dealt are the first seed's."""
         found: list[float] = self.lines[0][name]
         return found
@@ -35,7 +35,7 @@ class Plan:
     def uploads(self, minibatch: bool = False) -> list[Upload]:
         """Of every client and seed."""
         return [
-            Upload.of("minibatch" if minibatch else "example", line["coordinates"], *numbers)
+            Upload.from_settings("minibatch" if minibatch else "example", line["coordinates"], *numbers)
             for line in self.lines
             for numbers in zip(line["noise_multiplier"], line["sampling_rate"], line["examples"], strict=True)
         ]
@@ -57,7 +57,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Measured:
+class RowResults:
     """All results, by file and row."""
 
     results: Sequence[Result]

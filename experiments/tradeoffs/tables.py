@@ -8,11 +8,11 @@ from discreet.planning.theory.kim_noise_bounds import noise_bound
 from discreet.privacy.wording import round_up
 from experiments.common.means import mean, mean_text
 from experiments.tradeoffs import accountants
-from experiments.tradeoffs.measured import Measured
 from experiments.tradeoffs.points import EPSILONS, PROMISES
+from experiments.tradeoffs.row_results import RowResults
 
 
-def alike(measured: Measured, clipping: str) -> Iterator[str]:
+def alike(measured: RowResults, clipping: str) -> Iterator[str]:
     """ε, noise, utility and rate, of one way to clip."""
     minibatch = clipping == "minibatch"
     columns = "| ε | certified | σ² | noise sent, in C | η | test accuracy, % | test loss | noise alone | in a code |"
@@ -23,22 +23,22 @@ def alike(measured: Measured, clipping: str) -> Iterator[str]:
         upload = plan.uploads(minibatch)[0]
         told = [
             f"{epsilon:g}",
-            round_up(max(plan.each("certified"))),
-            _square(plan.each("noise_multiplier")[0]),
+            round_up(max(plan.client_values("certified"))),
+            _square(plan.client_values("noise_multiplier")[0]),
             f"{upload.deviation:.3g}",
             f"{row.rate:g}",
             mean_text(list(row.accuracy.values())),
             mean_text(list(row.loss.values()), 3),
             f"{upload.at_least():.2f}",
             mean_text(list(plan.code.values())),
-            f"{upload.at_most():.2f}",
-            *([f"{upload.as_printed():.2f}"] if minibatch else []),
+            f"{upload.max_bits():.2f}",
+            *([f"{upload.printed_bits():.2f}"] if minibatch else []),
         ]
         yield "| " + " | ".join(told) + " |"
     yield ""
 
 
-def counted() -> Iterator[str]:
+def accountant_table() -> Iterator[str]:
     """σ² by accountant."""
     yield "| ε | " + " | ".join(accountants.EPSILONS) + " |"
     yield "|---:|" + "---:|" * len(accountants.EPSILONS)
@@ -70,7 +70,7 @@ def _square(noise: float) -> str:
     return f"{noise**2:.4g}" if noise < 100 else f"{noise**2:,.0f}"
 
 
-def promises(measured: Measured) -> Iterator[str]:
+def promises(measured: RowResults) -> Iterator[str]:
     """What is promised to whom, and what the federation gets from it."""
     yield "| promised | noise of the average, in C | η | test accuracy, % | test loss |"
     yield "|---|---:|---:|---:|---:|"
@@ -82,40 +82,40 @@ def promises(measured: Measured) -> Iterator[str]:
     yield ""
 
 
-def strictest(measured: Measured) -> float:
+def strictest(measured: RowResults) -> float:
     """The share of the average's noise variance that clients with the smallest ε bring, where each has its own."""
     plan = measured.plan("own", "own")
-    certified, squares = plan.each("certified"), [noise**2 for noise in plan.each("noise_multiplier")]
+    certified, squares = plan.client_values("certified"), [noise**2 for noise in plan.client_values("noise_multiplier")]
     least = round(min(certified), 3)
     own = [square for square, epsilon in zip(squares, certified, strict=True) if round(epsilon, 3) == least]
     return sum(own) / sum(squares)
 
 
-def clients(measured: Measured) -> Iterator[str]:
+def clients(measured: RowResults) -> Iterator[str]:
     """Each client, with the ε that its own card says; examples of all seeds."""
     plan, asked = measured.plan("own", "own"), measured.plan("leaving", "leaving")
     yield "| client | examples | q_k | σ_k | certified ε_k | bits, at most | given noise: rounds | certified ε_k |"
     yield "|---:|---:|---:|---:|---:|---:|---:|---:|"
-    everyone = len(plan.each("certified"))
+    everyone = len(plan.client_values("certified"))
     for client in range(everyone):
-        bounds = [upload.at_most() for upload in plan.uploads()[client::everyone]]
+        bounds = [upload.max_bits() for upload in plan.uploads()[client::everyone]]
         told = [
             f"{client}",
             ", ".join(str(line["examples"][client]) for line in plan.lines),
-            f"{plan.each('sampling_rate')[client]:g}",
-            f"{plan.each('noise_multiplier')[client]:.3f}",
-            round_up(plan.each("certified")[client]),
+            f"{plan.client_values('sampling_rate')[client]:g}",
+            f"{plan.client_values('noise_multiplier')[client]:.3f}",
+            round_up(plan.client_values("certified")[client]),
             f"{mean(bounds).value:.2f}",
-            f"{asked.each('rounds')[client]:g}",
-            round_up(asked.each("certified")[client]),
+            f"{asked.client_values('rounds')[client]:g}",
+            round_up(asked.client_values("certified")[client]),
         ]
         yield "| " + " | ".join(told) + " |"
     yield ""
 
 
-def departures(measured: Measured) -> Iterator[str]:
+def departures(measured: RowResults) -> Iterator[str]:
     """Who leaves when, and how good the model is by then: at that round's best learning rate, and at the last one's."""
-    lasts = [int(each) for each in measured.plan("leaving", "leaving").each("rounds")]
+    lasts = [int(each) for each in measured.plan("leaving", "leaving").client_values("rounds")]
     end = max(lasts)
     chosen = measured.row("leaving", "leaving", after=end)
     yield "| after round | leaves | clients left | test accuracy, %, if it stopped here | on the way |"

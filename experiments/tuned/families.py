@@ -44,7 +44,7 @@ class Family:
         found: dict[int, Result] = {}
         for seed in SEEDS:
             cell = self.choose(validated, seed)
-            for each in [] if cell is None else matching(final, cell):
+            for each in [] if cell is None else select_results(final, cell):
                 if each["seed"] == seed:
                     found[seed] = each
         return found
@@ -59,13 +59,13 @@ def run_identity(run: CellRun) -> tuple[Any, ...]:
     return (run.cell.name, *sorted(run.cell.swept.items()), run.seed)
 
 
-def matching(results: Sequence[Result], cell: Cell) -> list[Result]:
+def select_results(results: Sequence[Result], cell: Cell) -> list[Result]:
     return [each for each in results if each["name"] == cell.name and each["swept"] == cell.swept]
 
 
 def accuracies(results: Sequence[Result], cell: Cell) -> dict[int, float]:
     """In percent, by seed."""
-    return {each["seed"]: 100 * each["metrics"]["accuracy"] for each in matching(results, cell)}
+    return {each["seed"]: 100 * each["metrics"]["accuracy"] for each in select_results(results, cell)}
 
 
 def results(study: str, phase: str) -> list[Result]:

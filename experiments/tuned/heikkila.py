@@ -10,7 +10,7 @@ from discreet.experiment.comparison.cells import Cell
 from discreet.experiment.configuration import experiment_file
 from experiments.common.tuning import format_toml
 from experiments.distributed.cells import HERE as DISTRIBUTED
-from experiments.distributed.published import EPOCH
+from experiments.distributed.paper_settings import EPOCH
 from experiments.tuned.families import Family
 
 ROUNDS, STEPS_AN_EPOCH = 20, 11

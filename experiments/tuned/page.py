@@ -5,7 +5,7 @@ from pathlib import Path
 
 from discreet.experiment.comparison.comparison_results import Result
 from discreet.privacy.wording import round_up
-from experiments.common.means import Mean, gap_text, is_clear, mean_text, paired
+from experiments.common.means import Mean, gap_text, is_clear, mean_text, paired_difference
 from experiments.fedsam.cells import METHODS as FEDSAM_METHODS
 from experiments.tuned import fedsam, fu, heikkila
 from experiments.tuned.families import HERE, SEEDS, Family, accuracies, identity, results, run_identity
@@ -125,9 +125,9 @@ class Study:
 
     def gap(self, less: tuple[str, ...], found: tuple[str, ...]) -> Mean | None:
         one, other = self.accuracy(*less), self.accuracy(*found)
-        return paired(one, other) if one.keys() & other.keys() else None
+        return paired_difference(one, other) if one.keys() & other.keys() else None
 
-    def chosen(self, *key: str) -> str:
+    def choice_text(self, *key: str) -> str:
         """What validation chose, by seed where seeds differ."""
         family = self.families[key]
         cells = [family.choose(self.validated, seed) for seed in SEEDS]
@@ -141,7 +141,7 @@ class Study:
         asked = sum(len(family.validation_runs()) + len(SEEDS) for family in self.families.values())
         missing = {key: self._missing(family) for key, family in self.families.items()}
         count = sum(missing.values())
-        mean = sum(each["seconds"] for each in self._every) / len(self._every)
+        mean = sum(each["seconds"] for each in self._all_results) / len(self._all_results)
         told = (
             f"Of {asked} runs that the script asks for {asked - count} were made. They took {mean:.0f} seconds each on "
             f"average, while about {AT_ONCE} shared the GPU."
@@ -152,7 +152,7 @@ class Study:
         return f"{told} The other {count} would take {seconds / AT_ONCE / 60:.0f} to {seconds / 60:.0f} GPU-minutes."
 
     @property
-    def _every(self) -> list[Result]:
+    def _all_results(self) -> list[Result]:
         return [*self.validated, *self.final]
 
     def _missing(self, family: Family) -> int:
@@ -162,7 +162,7 @@ class Study:
 
     def _seconds(self, family: Family) -> float:
         """Of a run of the same algorithm, on average; of any run where none was made."""
-        alike = [each for each in self._every if each["name"] == family.cells[0].name] or self._every
+        alike = [each for each in self._all_results if each["name"] == family.cells[0].name] or self._all_results
         return float(sum(each["seconds"] for each in alike) / len(alike))
 
 
@@ -180,8 +180,8 @@ def _heikkila(study: Study) -> Iterator[str]:
     yield "|---|---:|---|---|"
     for method, label in heikkila.METHODS.items():
         runs = study.reported_results(method)
-        card = f"{round_up(max(r['epsilon'] for r in runs.values()), 3)}, {_against(runs)}" if runs else "–"
-        yield f"| {label} | {mean_text(list(study.accuracy(method).values()))} | {card} | {study.chosen(method)} |"
+        card = f"{round_up(max(r['epsilon'] for r in runs.values()), 3)}, {_view(runs)}" if runs else "–"
+        yield f"| {label} | {mean_text(list(study.accuracy(method).values()))} | {card} | {study.choice_text(method)} |"
     yield ""
     for claim, less, found in (
         ("a sound scheme beats LDP: `denoised_release` less LDP", "ldp", "denoised_release"),
@@ -222,7 +222,7 @@ def _shards(study: Study) -> str:
     )
 
 
-def _against(runs: dict[int, Result]) -> str:
+def _view(runs: dict[int, Result]) -> str:
     return str(next(iter(runs.values()))["against"])
 
 
@@ -233,7 +233,7 @@ def _fu(study: Study) -> Iterator[str]:
     for key in sorted(study.families, key=lambda key: tuple(map(float, key))):
         epsilon, total, local = key
         told = mean_text(list(study.accuracy(*key).values()))
-        yield f"| {epsilon} | {total} | {local} | {told} | {study.chosen(*key).removeprefix('rate ')} |"
+        yield f"| {epsilon} | {total} | {local} | {told} | {study.choice_text(*key).removeprefix('rate ')} |"
     yield ""
     total = str(fu.TOTAL)
     for epsilon in (f"{each:g}" for each in fu.EPSILONS):
@@ -261,7 +261,7 @@ def _fedsam(study: Study) -> Iterator[str]:
         told = mean_text(list(study.accuracy(data, method, steps).values()))
         less = "–" if gap is None else gap_text(gap)
         named = f"{FEDSAM_METHODS[method]} | {data}, {steps}"
-        yield f"| {named} | {told} | {less} | {study.chosen(data, method, steps)} |"
+        yield f"| {named} | {told} | {less} | {study.choice_text(data, method, steps)} |"
     yield ""
     base = ("femnist", "dp_fedavg", "10")
     for claim, less, found in (

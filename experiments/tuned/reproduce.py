@@ -43,40 +43,42 @@ def wanted_runs(families: list[Family], phase: str, validated: list[Result]) -> 
 
 
 def main(arguments: list[str] | None = None) -> None:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("study", nargs="?", choices=STUDIES, help="default: all of them")
-    asked.add_argument("--phase", choices=PHASES, help="default: both, one after the other")
-    asked.add_argument("--only", nargs="+", default=[], metavar="WORD", help="families whose names hold all of these")
-    asked.add_argument("--part", type=part, default=(1, 1), metavar="I/N", help="this process's share of the runs")
-    asked.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
-    asked.add_argument("--data-dir", type=Path)
-    asked.add_argument("--out", type=Path, metavar="DIR", help="where new results go; default: beside the script")
-    asked.add_argument("--limit-s", type=float, default=math.inf, metavar="S", help="start no run after S seconds")
-    asked.add_argument("--page", action="store_true", help="write docs/results/tuned.md from what is there")
-    given = asked.parse_args(arguments)
-    if given.page:
+    command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    command.add_argument("study", nargs="?", choices=STUDIES, help="default: all of them")
+    command.add_argument("--phase", choices=PHASES, help="default: both, one after the other")
+    command.add_argument("--only", nargs="+", default=[], metavar="WORD", help="families whose names hold all of these")
+    command.add_argument("--part", type=part, default=(1, 1), metavar="I/N", help="this process's share of the runs")
+    command.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
+    command.add_argument("--data-dir", type=Path)
+    command.add_argument("--out", type=Path, metavar="DIR", help="where new results go; default: beside the script")
+    command.add_argument("--limit-s", type=float, default=math.inf, metavar="S", help="start no run after S seconds")
+    command.add_argument("--page", action="store_true", help="write docs/results/tuned.md from what is there")
+    options = command.parse_args(arguments)
+    if options.page:
         from experiments.tuned.page import write
 
         print(write())
         return
     torch.set_float32_matmul_precision("highest")
     began = time.perf_counter()
-    for study in [given.study] if given.study else STUDIES:
-        found = list(STUDIES[study]((f"device={given.device}",), given.data_dir))
-        families = [family for family in found if set(given.only) <= set(family.key)]
-        for phase in [given.phase] if given.phase else PHASES:
-            _conduct(study, phase, families, given, began)
+    for study in [options.study] if options.study else STUDIES:
+        found = list(STUDIES[study]((f"device={options.device}",), options.data_dir))
+        families = [family for family in found if set(options.only) <= set(family.key)]
+        for phase in [options.phase] if options.phase else PHASES:
+            _conduct(study, phase, families, options, began)
 
 
-def _conduct(study: str, phase: str, families: list[Family], given: argparse.Namespace, began: float) -> None:
-    kept = ResultsFile(given.out or HERE / "results" / study / phase)
+def _conduct(study: str, phase: str, families: list[Family], options: argparse.Namespace, began: float) -> None:
+    kept = ResultsFile(options.out or HERE / "results" / study / phase)
     there = {identity(each) for each in (*results(study, phase), *kept.read_by_key().values())}
-    first, parts = given.part
+    first, parts = options.part
     asked = {run_identity(run): run for run in wanted_runs(families, phase, results(study, "validation"))}
     missing = [run for name, run in asked.items() if name not in there][first - 1 :: parts]
     data = ValidationData() if phase == "validation" else comparison.DataCache()
     for run in missing:
-        if time.perf_counter() - began > given.limit_s or not comparison.run_comparison([run], kept, data, _Printer()):
+        if time.perf_counter() - began > options.limit_s or not comparison.run_comparison(
+            [run], kept, data, _Printer()
+        ):
             return
 
 

@@ -12,8 +12,8 @@ from discreet.experiment.promise.calibrate import calibrate_noise
 from discreet.planning.theory.heikkila_model_averaging import paper_epsilon
 from discreet.privacy.events import GaussianNoise, step_noise, steps
 from experiments.distributed import page
-from experiments.distributed.cells import METHODS, SETS, Asked, best, bests, finals, grid, methods, results, seeds
-from experiments.distributed.published import EPOCH, STEP, Settings
+from experiments.distributed.cells import METHODS, SETS, Variant, best, bests, finals, grid, methods, results, seeds
+from experiments.distributed.paper_settings import EPOCH, STEP, Settings
 
 EVERY = [(data, rounds) for data, whole in SETS.items() for rounds in whole.rounds]
 POPULATIONS = {
@@ -23,7 +23,7 @@ POPULATIONS = {
 }
 
 
-def result_line(asked: Asked, seed: int, accuracies: list[float]) -> dict[str, Any]:
+def result_line(asked: Variant, seed: int, accuracies: list[float]) -> dict[str, Any]:
     return {
         "name": asked.method,
         "swept": asked.swept,
@@ -42,7 +42,7 @@ def result_line(asked: Asked, seed: int, accuracies: list[float]) -> dict[str, A
 def test_the_papers_settings_come_to_an_epsilon_of_1_by_its_accountant(settings: dict[tuple[str, int], Settings]):
     assert set(settings) == set(EVERY)
     for (data, _), each in settings.items():
-        assert paper_epsilon(each.claimed(SETS[data].clients), 1e-5) == pytest.approx(1.0, abs=1e-3)
+        assert paper_epsilon(each.claimed_event(SETS[data].clients), 1e-5) == pytest.approx(1.0, abs=1e-3)
 
 
 @pytest.mark.parametrize(("data", "rounds"), EVERY)
@@ -99,10 +99,10 @@ def test_the_best_on_seed_0_is_told_by_the_others_after_the_last_round_and_at_it
     winner = best(found, "income", "ldp", 10)
     assert winner == points[-1]
     found += [result_line(points[-1], seed, [60.0, 75.0 + seed, 71.0 + seed]) for seed in seeds("ldp")]
-    assert page.told(found, winner, finals) == pytest.approx([72, 73, 74])
-    assert page.told(found, winner, bests) == pytest.approx([76, 77, 78])
-    assert page.certified(found, winner) == "4.32, server"
-    assert page.certified(found, None) == "–"
+    assert page.metric_values(found, winner, finals) == pytest.approx([72, 73, 74])
+    assert page.metric_values(found, winner, bests) == pytest.approx([76, 77, 78])
+    assert page.certified_text(found, winner) == "4.32, server"
+    assert page.certified_text(found, None) == "–"
 
 
 def test_fewer_seeds_are_said_on_the_page(tmp_path: Path):
@@ -126,7 +126,7 @@ def test_missing_runs_are_counted_and_a_page_without_any_says_so(tmp_path: Path)
 
 def test_of_a_setting_the_rate_that_is_drawn_is_one_over_whole_steps():
     """512 of 5600 take 11 steps; one client's own noise is that of one client."""
-    drawn = EPOCH["fashion", 20].drawn(1)
+    drawn = EPOCH["fashion", 20].sampled_event(1)
     ((step, count),) = steps(drawn).items()
     assert (step.sampling_rate, count) == (pytest.approx(1 / 11), 220)
     assert step_noise(step) == GaussianNoise(noise_multiplier=2.1573)

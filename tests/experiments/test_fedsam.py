@@ -9,7 +9,7 @@ import pytest
 from discreet.algorithms.population import Population
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.promise.calibrate import calibrate_noise
-from experiments.fedsam import cells, coverage, page, published, reproduce
+from experiments.fedsam import cells, coverage, page, paper_epsilon, reproduce
 
 FILES = sorted(cells.HERE.glob("*.toml"))
 WRITERS = Population(examples=(150,) * 300)
@@ -62,7 +62,7 @@ def test_each_file_promises_the_same_and_takes_the_same_noise(path: Path):
 
 
 def test_every_cell_can_be_read_and_keeps_the_promise_and_the_noise_of_the_files():
-    found = [asked.cell() for asked in cells.asked()]
+    found = [asked.cell() for asked in cells.list_variants()]
     assert len(found) == 3 * 7 + 5
     assert len({(cell.name, *cell.swept.items()) for cell in found}) == len(found)
     first = found[0].source.experiment
@@ -86,7 +86,7 @@ def test_every_cell_can_be_read_and_keeps_the_promise_and_the_noise_of_the_files
         ("sam", 0.05),
         ("sam", 0.01),
     }
-    assert {each.data for each in cells.asked("cifar")} == {"cifar"}
+    assert {each.data for each in cells.list_variants("cifar")} == {"cifar"}
 
 
 def test_the_network_for_cifar_has_as_many_parameters_as_the_page_says():
@@ -98,12 +98,12 @@ def test_the_network_for_cifar_has_as_many_parameters_as_the_page_says():
 
 def test_the_papers_own_epsilon_is_reproduced_and_what_its_code_does_costs_more():
     """The code's own numbers to its printed digits; what is certified, by the privacy-loss distribution."""
-    assert published.claimed(200, 2e-3) == pytest.approx(8.572, abs=5e-4)
-    assert published.claimed(300, 5e-3) == pytest.approx(9.938, abs=5e-4)
-    assert published.certified(200, 2e-3) == pytest.approx(7.301, abs=1e-3)
-    assert published.certified(300, 2e-3, published.NOISE / 62**0.5) == pytest.approx(1465, abs=2)
-    assert published.fixed_size(200, 2e-3) > 5 * published.certified(200, 2e-3)
-    assert published.rounds_for(4) == 47
+    assert paper_epsilon.claimed_epsilon(200, 2e-3) == pytest.approx(8.572, abs=5e-4)
+    assert paper_epsilon.claimed_epsilon(300, 5e-3) == pytest.approx(9.938, abs=5e-4)
+    assert paper_epsilon.certified_epsilon(200, 2e-3) == pytest.approx(7.301, abs=1e-3)
+    assert paper_epsilon.certified_epsilon(300, 2e-3, paper_epsilon.NOISE / 62**0.5) == pytest.approx(1465, abs=2)
+    assert paper_epsilon.fixed_size(200, 2e-3) > 5 * paper_epsilon.certified_epsilon(200, 2e-3)
+    assert paper_epsilon.rounds_for(4) == 47
 
 
 def verdict(results: list[dict[str, Any]], claim: str) -> str:
@@ -126,7 +126,7 @@ def test_smaller_updates_are_what_the_paper_claims_of_sam():
 
 def test_a_radius_of_its_own_is_no_result_of_the_files():
     found = [*runs("dp_fedsam", 0.5), *runs("dp_fedsam", 0.4, adaptive="true", rho="0.1")]
-    assert [each["metrics"]["accuracy"] for each in cells.chosen(found, "femnist", "dp_fedsam")] == [0.5]
+    assert [each["metrics"]["accuracy"] for each in cells.select_results(found, "femnist", "dp_fedsam")] == [0.5]
     rows = [line for line in page._radii(found) if line.startswith("| ASAM")]
     assert [line.split("|")[2:4] for line in rows] == [
         [" 0.1 ", " **40.00** (n = 1) "],
@@ -142,7 +142,11 @@ def test_the_page_counts_the_tests_behind_its_verdicts():
 
 
 def test_missing_runs_are_counted_with_what_they_cost():
-    every = [run(cell.method, seed, 0.5, cell.data, **dict(cell.radius)) for cell in cells.asked() for seed in range(3)]
+    every = [
+        run(cell.method, seed, 0.5, cell.data, **dict(cell.radius))
+        for cell in cells.list_variants()
+        for seed in range(3)
+    ]
     assert "All 78 runs that the script asks for were made." in coverage.section(every)
     beyond = [run("dp_fedavg", 3, 0.5)]
     told = "Not run: 15 of the 78 runs that the script asks for, about 2 GPU-minutes."
@@ -150,7 +154,7 @@ def test_missing_runs_are_counted_with_what_they_cost():
 
 
 def test_the_page_is_written_alike_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(published, "table", lambda: iter(["## The paper's own ε"]))  # tested by itself, and slow
+    monkeypatch.setattr(paper_epsilon, "table", lambda: iter(["## The paper's own ε"]))  # tested by itself, and slow
     found = [each for method in cells.METHODS for each in runs(method, 0.5, 0.52, 0.54)]
     written = []
     for name in ("first", "again"):

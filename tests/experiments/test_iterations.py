@@ -10,10 +10,10 @@ from discreet.algorithms.mechanisms import NoPrivacy
 from discreet.algorithms.population import Population
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.promise.calibrate import calibrate_noise
-from experiments.iterations import claims, measured, page, reproduce, tables
+from experiments.iterations import claims, page, point_results, reproduce, tables
 from experiments.iterations.claims import Sweeps
-from experiments.iterations.measured import Measured
 from experiments.iterations.noise import FEDERATIONS, GAUSSIAN, LAPLACE, LINEAR, REGRESSION
+from experiments.iterations.point_results import PointResults
 from experiments.iterations.points import GRIDS, RULES, Point, sweeps, tuning
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "iterations"
@@ -22,25 +22,25 @@ FOLDER = Path(__file__).parents[2] / "experiments" / "iterations"
 @pytest.mark.parametrize("kind", FEDERATIONS)
 def test_noise_beside_the_signal_is_the_papers(kind: str):
     federation = FEDERATIONS[kind]
-    theirs, ours = federation.published(10, 5), federation.matched(10, 5)
+    theirs, ours = federation.published_noise(10, 5), federation.matched_noise(10, 5)
     same = [federation.loudness(theirs, federation.theirs // 10), federation.loudness(ours, federation.cohort)]
     assert same[0] == pytest.approx(same[1], rel=1e-9)
 
 
 def test_laplace_noise_is_corollary_1_1():
     """2pbT_g²/(N²ε²) with p = 11, b = 500, N = 5000, T_g = 100 and ε = 3: 110/90; per client T_l/ε."""
-    assert LAPLACE.published(3, 10) == pytest.approx(10 / 3)
-    assert LAPLACE.loudness(LAPLACE.published(3, 10), 500) == pytest.approx(
+    assert LAPLACE.published_noise(3, 10) == pytest.approx(10 / 3)
+    assert LAPLACE.loudness(LAPLACE.published_noise(3, 10), 500) == pytest.approx(
         math.sqrt(2 * 11 * 500 * 100**2 / (5000**2 * 9))
     )
 
 
 def test_certified_counts_that_two_updates_lie_twice_the_bound_apart():
     """The paper's noise on averages of fewer clients means an ε that is √(5000/420) times larger, and then doubled."""
-    assert LAPLACE.certified(LAPLACE.matched(3, 10), 10) == pytest.approx(2 * 3 * math.sqrt(5000 / 420))
-    assert LAPLACE.claimed(LAPLACE.matched(3, 10), 10) == pytest.approx(3 * math.sqrt(5000 / 420))
-    assert GAUSSIAN.published(10, 5) == pytest.approx(1.018, abs=5e-4)
-    assert GAUSSIAN.claimed(GAUSSIAN.published(10, 5), 5) == pytest.approx(10, rel=1e-4)
+    assert LAPLACE.certified_epsilon(LAPLACE.matched_noise(3, 10), 10) == pytest.approx(2 * 3 * math.sqrt(5000 / 420))
+    assert LAPLACE.claimed_epsilon(LAPLACE.matched_noise(3, 10), 10) == pytest.approx(3 * math.sqrt(5000 / 420))
+    assert GAUSSIAN.published_noise(10, 5) == pytest.approx(1.018, abs=5e-4)
+    assert GAUSSIAN.claimed_epsilon(GAUSSIAN.published_noise(10, 5), 5) == pytest.approx(10, rel=1e-4)
 
 
 @pytest.mark.parametrize("kind", FEDERATIONS)
@@ -55,7 +55,7 @@ def test_a_point_is_an_experiment_that_keeps_its_promise_over_all_its_rounds(
     population = Population(examples=(80,) * point.federation.ours)
     algorithm: Any = calibrate_noise(experiment.algorithm, experiment.privacy, experiment.rounds, population)
     assert experiment.rounds == math.ceil(total / local)
-    assert algorithm.mechanism.noise_multiplier == pytest.approx(point.federation.matched(10, point.turns))
+    assert algorithm.mechanism.noise_multiplier == pytest.approx(point.federation.matched_noise(10, point.turns))
     bounds = [algorithm.trainer.exposure(round).update_norm for round in range(experiment.rounds)]
     factors = [1 / (k + 25) if kind.endswith("decaying") else 1 for k in range(total)]  # Theorem 3: (2/μ)/(k + γ)
     assert sum(bounds) == pytest.approx(3.0 * 0.1 * sum(factors))
@@ -75,7 +75,7 @@ def test_the_file_itself_is_an_experiment_with_the_noise_of_one_point(kind: str)
     algorithm: Any = calibrate_noise(experiment.algorithm, experiment.privacy, experiment.rounds, population)
     turns = federation.turns(experiment.rounds, federation.cohort)
     epsilon = {LAPLACE: 3, GAUSSIAN: 20, LINEAR: 10, REGRESSION: 3}[federation]
-    assert algorithm.mechanism.noise_multiplier == pytest.approx(federation.matched(epsilon, turns), rel=1e-3)
+    assert algorithm.mechanism.noise_multiplier == pytest.approx(federation.matched_noise(epsilon, turns), rel=1e-3)
 
 
 def test_every_figure_has_its_points_once():
@@ -86,7 +86,7 @@ def test_every_figure_has_its_points_once():
     assert {point.total for point in tuning("gaussian")} == {250}
 
 
-def measure(kind: str, by: dict[tuple[float | None, int, int], list[float]]) -> Measured:
+def measure(kind: str, by: dict[tuple[float | None, int, int], list[float]]) -> PointResults:
     """Return results at points (ε, T, E), one for each seed."""
     metric = GRIDS[kind].metric
     lines = [
@@ -101,7 +101,7 @@ def measure(kind: str, by: dict[tuple[float | None, int, int], list[float]]) -> 
         for (epsilon, total, local), values in by.items()
         for seed, value in enumerate(values)
     ]
-    return Measured.from_results(kind, lines)
+    return PointResults.from_results(kind, lines)
 
 
 def valley(low: int) -> dict[tuple[float | None, int, int], list[float]]:
@@ -133,7 +133,7 @@ def test_e_grows_as_epsilon_falls_only_in_order(best: tuple[int, ...], verdict: 
         for local in GRIDS["laplace"].locals
     }
     each = Sweeps(measure("laplace", by), 0.1, 20.0)
-    assert claims._ordered(each, each.by_local(), "E", rising=False).verdict == verdict
+    assert claims._best_place_moves(each, each.by_local(), "E", rising=False).verdict == verdict
 
 
 def test_accuracy_that_still_moves_or_has_fallen_does_not_level_off():
@@ -195,22 +195,22 @@ def test_the_rate_is_the_best_without_noise_and_the_clip_the_smallest_that_costs
         }
         for point in tuning("laplace")
     ]
-    assert measured.chosen(lines, "laplace") == (0.1, 20.0)
+    assert point_results.choose_rate_and_clip(lines, "laplace") == (0.1, 20.0)
 
 
 def test_a_point_lacks_a_run_until_every_seed_has_one(monkeypatch: pytest.MonkeyPatch):
     point = Point("laplace", 1, 100, 1, 0.1, 20.0)
     kept = [{"name": "laplace", "swept": point.swept, "seed": seed, "metrics": {"mse": 9.0}} for seed in (0, 1)]
     monkeypatch.setattr(reproduce, "results", lambda out: kept)
-    assert reproduce.lacking([point], "laplace", 2, None) == []
-    assert reproduce.lacking([point], "laplace", 3, None) == [point]
+    assert reproduce.missing_points([point], "laplace", 2, None) == []
+    assert reproduce.missing_points([point], "laplace", 3, None) == [point]
 
 
 def test_the_page_is_what_the_results_say_and_is_written_alike_each_time(tmp_path: Path):
     written = []
     for name in ("first", "again"):
         (tmp_path / name).mkdir()
-        page.write(measured.results(), tmp_path / name)
+        page.write(point_results.results(), tmp_path / name)
         written.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
     assert written[0] == written[1]
     docs = FOLDER.parents[1] / "docs" / "results"

@@ -21,7 +21,7 @@ def test_the_exact_curves_are_those_of_the_accountant():
 
 
 def test_noise_below_1_is_not_handed_out():
-    assert PROPOSED.noise(3.0) < 1 == PROPOSED.handed_out(3.0)
+    assert PROPOSED.noise(3.0) < 1 == PROPOSED.applied_variance(3.0)
 
 
 def test_the_printed_rate_is_below_that_of_the_noise_alone():

@@ -10,12 +10,12 @@ from discreet.algorithms.population import Population
 from discreet.experiment.promise.calibrate import calibrate_noise
 from discreet.privacy import accountant
 from experiments.local_steps import page
-from experiments.local_steps.cells import METHODS, ROUNDS, SETS, Asked, best, grid, one_pass, results
+from experiments.local_steps.cells import METHODS, ROUNDS, SETS, Variant, best, grid, one_pass, results
 
 TEN = Population(examples=(6000,) * 10)
 
 
-def result_line(asked: Asked, seed: int, accuracy: float) -> dict[str, Any]:
+def result_line(asked: Variant, seed: int, accuracy: float) -> dict[str, Any]:
     return {
         "name": asked.method,
         "swept": asked.swept,

@@ -7,7 +7,7 @@ import pytest
 from discreet.algorithms.training import DpSgd
 from experiments.common import means
 from experiments.no_noise import cells, draws, page
-from experiments.no_noise.cells import Asked
+from experiments.no_noise.cells import Variant
 
 
 def test_the_rates_are_those_of_its_code():
@@ -27,7 +27,7 @@ def test_at_these_rates_nothing_is_drawn_and_at_small_ones_the_right_noise():
 def test_runs_have_the_settings_of_its_code_with_its_noise_or_next_to_none():
     for work, clip, noise in (("epoch", 19.076, 2.1573), ("step", 12.185, 0.4327)):
         for noisy in (True, False):
-            trainer = Asked(work, noisy).cell().source.experiment.algorithm.trainer
+            trainer = Variant(work, noisy).cell().source.experiment.algorithm.trainer
             assert isinstance(trainer, DpSgd)
             assert trainer.clip_norm == clip
             assert trainer.noise_multiplier == (noise if noisy else cells.SILENT)
@@ -48,6 +48,7 @@ def test_the_errata_say_what_was_measured():
     errata = (page.DOCS.parent / "errata.md").read_text()
     for noisy in (True, False):
         values = [
-            100 * run["metrics"]["accuracy"] for run in cells.chosen(cells.results(), Asked("epoch", noisy)).values()
+            100 * run["metrics"]["accuracy"]
+            for run in cells.select_results(cells.results(), Variant("epoch", noisy)).values()
         ]
         assert means.mean_text(values).replace("**", "") + " %" in errata

@@ -12,11 +12,12 @@ from torch import nn
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
+from discreet.data.tasks.task_loading import find_source
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.promise.calibrate import calibrate_noise
 from experiments.common import means
 from experiments.common.parts import part
-from experiments.pfl import cells, measured, page, reproduce
+from experiments.pfl import accuracies, cells, page, reproduce
 from experiments.pfl.authors import networks
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "pfl"
@@ -53,7 +54,7 @@ def test_the_authors_settings_have_the_same_files():
 @pytest.mark.parametrize("path", AUTHORS, ids=lambda path: path.stem)
 def test_the_authors_clients_overlap_and_one_alone_takes_the_noise_of_a_batch_of_64(path: Path):
     experiment = experiment_file.load_experiment(path).experiment
-    assert experiment.task.partition.kind == "overlapping"
+    assert find_source(experiment.task).partition.kind == "overlapping"
     examples = 5000 if path.stem.startswith("cifar") else 6000
     alone = Population(examples=(examples,) * 10)
     algorithm: Algorithm = calibrate_noise(experiment.algorithm, experiment.privacy, experiment.rounds, alone)
@@ -132,8 +133,8 @@ def runs(*accuracies: float) -> list[dict[str, float]]:
 
 
 def test_a_difference_is_taken_seed_by_seed():
-    assert measured.paired(runs(90, 80, 70), runs(91, 82, 73)) == pytest.approx((2, 1 / 3**0.5, 3))
-    assert measured.paired(runs(90, 80, 70), runs(91)) == (1, None, 1)
+    assert accuracies.paired_difference(runs(90, 80, 70), runs(91, 82, 73)) == pytest.approx((2, 1 / 3**0.5, 3))
+    assert accuracies.paired_difference(runs(90, 80, 70), runs(91)) == (1, None, 1)
 
 
 def test_a_difference_is_clear_by_students_t():
@@ -142,7 +143,7 @@ def test_a_difference_is_clear_by_students_t():
 
 
 def test_fewer_than_three_seeds_are_said():
-    said = [measured.mean_text(runs(*accuracies)) for accuracies in ((), (90,), (90, 92), (90, 91, 92))]
+    said = [accuracies.mean_text(runs(*values)) for values in ((), (90,), (90, 92), (90, 91, 92))]
     assert said == ["–", "**90.00** (n = 1)", "**91.00** ± 1.00 (n = 2)", "**91.00** ± 0.58"]
 
 

@@ -16,9 +16,18 @@ from discreet.experiment.job import Job
 from discreet.experiment.promise.calibrate import calibrate_noise
 from discreet.experiment.promise.run_spending import round_limits
 from experiments.tradeoffs import accountants, claims, page, plans, reproduce
-from experiments.tradeoffs.measured import Measured
-from experiments.tradeoffs.points import EPSILONS, OWN, Point, alike, first_rates, leaving, own, points
+from experiments.tradeoffs.points import (
+    EPSILONS,
+    OWN,
+    Point,
+    alike,
+    departure_points,
+    first_rates,
+    own_promise_points,
+    points,
+)
 from experiments.tradeoffs.rate import STEP, Upload
+from experiments.tradeoffs.row_results import RowResults
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "tradeoffs"
 TEN = Population(examples=(600,) * 10)
@@ -28,7 +37,7 @@ def test_bits_are_those_of_the_papers_own_setting():
     """d = 10,000 and σ² = 3.2495 (its ε = 1): the noise alone has 28,972 bits, and the printed bound is negative."""
     upload = Upload(10_000, math.sqrt(3.2495))
     assert 10_000 * upload.at_least(1) == pytest.approx(28_972, abs=1)
-    assert 10_000 * upload.as_printed(1) == pytest.approx(-16_996, abs=1)
+    assert 10_000 * upload.printed_bits(1) == pytest.approx(-16_996, abs=1)
 
 
 @given(st.integers(1, 10**6), st.floats(1e-3, 1e3))
@@ -36,13 +45,13 @@ def test_the_noise_alone_takes_no_more_than_the_bound_and_the_printed_one_is_bel
     coordinates: int, deviation: float
 ):
     upload = Upload(coordinates, deviation)
-    assert upload.at_least() <= upload.at_most()
-    assert (upload.as_printed() < upload.at_least()) == (coordinates >= 18)
+    assert upload.at_least() <= upload.max_bits()
+    assert (upload.printed_bits() < upload.at_least()) == (coordinates >= 18)
 
 
 def test_a_step_of_half_the_size_takes_one_bit_more():
     upload = Upload(100, 2.0)
-    for bits in (upload.at_most, upload.at_least, upload.as_printed):
+    for bits in (upload.max_bits, upload.at_least, upload.printed_bits):
         assert bits(0.005) == pytest.approx(bits(0.01) + 1)
 
 
@@ -50,14 +59,14 @@ def test_a_step_of_half_the_size_takes_one_bit_more():
 def test_rounded_as_coarsely_as_it_is_noisy_an_upload_takes_fewer_bits_the_more_noise_it_has(deviation: float):
     """½·log2(2πe·(1 + 1/(dσ²))): 2.05 bits and less and less beyond."""
     less, more = Upload(100, deviation), Upload(100, 2 * deviation)
-    assert less.at_most(step=less.deviation) > more.at_most(step=more.deviation) > math.log2(2 * math.pi * math.e) / 2
+    assert less.max_bits(step=less.deviation) > more.max_bits(step=more.deviation) > math.log2(2 * math.pi * math.e) / 2
 
 
 def test_a_batch_of_four_at_one_half_has_a_quarter_more_of_squared_norm():
     """E|J|² = (0·1 + 1·4 + 4·6 + 9·4 + 16·1)/16 = 5, over (qn)² = 4."""
-    upload = Upload.of("example", 10, noise_multiplier=3.0, sampling_rate=0.5, examples=4)
+    upload = Upload.from_settings("example", 10, noise_multiplier=3.0, sampling_rate=0.5, examples=4)
     assert (upload.square, upload.deviation) == (pytest.approx(1.25), pytest.approx(1.5))
-    assert Upload.of("minibatch", 10, 3.0, 0.5, 4) == Upload(10, 3.0)
+    assert Upload.from_settings("minibatch", 10, 3.0, 0.5, 4) == Upload(10, 3.0)
 
 
 @pytest.mark.parametrize("deviation", [0.003, 0.1, 4.0])
@@ -65,7 +74,7 @@ def test_the_code_words_of_all_numbers_fill_the_unit_interval(deviation: float):
     """Kraft: an arithmetic coder needs Σ 2^−length = 1."""
     upload = Upload(1000, deviation)
     most = math.ceil(12 * math.sqrt(upload.variance) / STEP)
-    lengths = [upload.coded(torch.tensor([at * STEP])) for at in range(-most, most + 1)]
+    lengths = [upload.code_length(torch.tensor([at * STEP])) for at in range(-most, most + 1)]
     assert math.fsum(2.0**-length for length in lengths) == pytest.approx(1, abs=1e-9)
 
 
@@ -73,12 +82,12 @@ def test_gaussian_numbers_take_as_many_bits_as_the_bound_says():
     """A million draws: the mean length has a standard error of 0.00102; six of them are a false alarm of 2e-9."""
     upload = Upload(1000, 0.5)
     drawn = torch.randn(10**6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    assert upload.coded(drawn * math.sqrt(upload.variance)) == pytest.approx(upload.at_most(), abs=0.0062)
+    assert upload.code_length(drawn * math.sqrt(upload.variance)) == pytest.approx(upload.max_bits(), abs=0.0062)
 
 
 def test_a_number_far_out_has_a_long_code_and_not_an_endless_one():
     upload = Upload(10**9, 1.0)
-    assert upload.coded(torch.tensor([100.0])) == pytest.approx(100**2 / 2 / math.log(2), rel=0.01)
+    assert upload.code_length(torch.tensor([100.0])) == pytest.approx(100**2 / 2 / math.log(2), rel=0.01)
 
 
 def job(*overrides: str) -> Job:
@@ -112,9 +121,9 @@ def test_a_gradient_without_much_noise_is_the_clients_own_in_units_of_its_clip()
 
 def test_each_clients_epsilon_is_its_own():
     ready = job("privacy.epsilon=[0.5, 1.0, 2.0, 4.0]")
-    assert plans.certified(ready) == pytest.approx([0.5, 1.0, 2.0, 4.0], rel=1e-4)
+    assert plans.certified_epsilons(ready) == pytest.approx([0.5, 1.0, 2.0, 4.0], rel=1e-4)
     everyone = job("privacy.epsilon=1.0", "algorithm.sampling_rate=0.2")
-    assert plans.certified(everyone) == pytest.approx([1.0] * 4, rel=1e-4)
+    assert plans.certified_epsilons(everyone) == pytest.approx([1.0] * 4, rel=1e-4)
 
 
 def test_at_equal_epsilon_minibatches_carry_twice_the_noise_of_examples():
@@ -128,7 +137,9 @@ def test_at_equal_epsilon_minibatches_carry_twice_the_noise_of_examples():
 
 
 def test_own_clients_ask_for_each_epsilon_twice_and_so_do_those_who_leave():
-    (each, *_), (leaves, *_) = ([point.cell().source.experiment for point in of()] for of in (own, leaving))
+    (each, *_), (leaves, *_) = (
+        [point.cell().source.experiment for point in of()] for of in (own_promise_points, departure_points)
+    )
     assert each.privacy is not None
     assert sorted(set(each.privacy.epsilon)) == list(OWN)  # type: ignore[arg-type]
     assert (each.privacy, each.task) == (leaves.privacy, leaves.task)
@@ -175,7 +186,7 @@ def ran(rate: str, seed: int, loss: float, before: float) -> dict[str, Any]:
 
 def test_a_row_has_the_rate_with_the_least_mean_loss_after_as_many_rounds():
     found = [ran("0.5", 0, 1.0, 9.0), ran("0.5", 1, 3.0, 9.0), ran("2", 0, 4.0, 1.0), ran("2", 1, 0.5, 1.0)]
-    last, early = (Measured(found).row("leaving", "leaving", after) for after in (None, 3))
+    last, early = (RowResults(found).row("leaving", "leaving", after) for after in (None, 3))
     assert (last.rate, last.accuracy) == (0.5, {0: 50.0, 1: 50.0})
     assert (early.rate, early.accuracy) == (2.0, {0: 25.0, 1: 25.0})
 
@@ -199,8 +210,8 @@ def test_utility_falls_only_in_order_and_clearly(means: tuple[float, ...], verdi
 
 
 def test_a_row_that_was_not_run_is_counted():
-    assert reproduce.lacking([]) == len(points())
-    assert reproduce.lacking(reproduce.results()) == 0
+    assert reproduce.count_missing([]) == len(points())
+    assert reproduce.count_missing(reproduce.results()) == 0
 
 
 def test_the_page_is_what_the_results_say_and_is_written_alike_each_time(tmp_path: Path):

@@ -108,7 +108,7 @@ def test_the_half_of_the_grid_of_shards_that_was_cut_was_the_better_one_as_the_p
 
 
 def test_the_best_step_of_the_claim_is_the_largest_that_was_tried_as_the_page_says():
-    claim = page.Study.read("heikkila", list(heikkila.families())).chosen("claim")
+    claim = page.Study.read("heikkila", list(heikkila.families())).choice_text("claim")
     assert claim == f"step {max(heikkila.STEPS)}, momentum 0"
 
 

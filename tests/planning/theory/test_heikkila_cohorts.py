@@ -11,7 +11,7 @@ from discreet.errors import InvalidInput
 from discreet.planning.theory import heikkila_cohorts
 from discreet.planning.theory.heikkila_cohorts import ClientWork, Cohort
 from discreet.privacy import accountant, gaussian
-from experiments.distributed.published import EPOCH, STEP, Settings
+from experiments.distributed.paper_settings import EPOCH, STEP, Settings
 
 FASHION = ClientWork(sampling_rate=1 / 11, steps=11, rounds=20)
 
