@@ -170,9 +170,10 @@ def test_the_list_is_a_table_of_80_columns(tmp_path: Path, discreet: Discreet):
     out = discreet(f"data list --data-dir {tmp_path}").out
     lines = out.splitlines()
     assert lines[0].split() == ["data", "set", "examples", "classes", "size", "here", "clients", "licence"]
-    assert [line.split()[0] for line in lines[1:9]] == list(dataset_catalog.DATA_SETS)
+    count = len(dataset_catalog.DATA_SETS)
+    assert [line.split()[0] for line in lines[1 : count + 1]] == list(dataset_catalog.DATA_SETS)
     assert "…" not in out
-    assert max(map(len, lines[:9])) <= 80
+    assert max(map(len, lines[: count + 1])) <= 80
     assert "By default 20% of acs_income and lending_club is held out for testing." in lines
     assert lines[1].split() == ["mnist", "70,000", "10", "12.1", "MB", "no", "539", "writers", "CC", "BY-SA", "3.0"]
 

@@ -88,22 +88,14 @@ def find_data_set(name: str) -> DataSet:
 
 def _read_catalog() -> Mapping[str, DataSet]:
     """Read every data set, by its name."""
-    package = files(__package__)
-    lines = package.joinpath("checksums.txt").read_text(encoding="utf-8").splitlines()
-    checksums = [line for line in lines if not line.startswith("#")]
-    entries = tomllib.loads(package.joinpath("data_sets.toml").read_text(encoding="utf-8"))
-    return {name: _read_data_set(name, entry, checksums) for name, entry in entries.items()}
+    entries = tomllib.loads(files(__package__).joinpath("data_sets.toml").read_text(encoding="utf-8"))
+    return {name: _read_data_set(name, entry) for name, entry in entries.items()}
 
 
-def _read_data_set(name: str, entry: dict[str, Any], checksums: list[str]) -> DataSet:
-    """Build one data set from its entry, with the files that the checksums list in its folder."""
-    folder = name.replace("_", "-")
-    data_files = {}
-    for line in checksums:
-        sha256, size, path = line.split(maxsplit=2)
-        if path.startswith(f"{folder}/"):
-            file = path.removeprefix(f"{folder}/")
-            data_files[file] = DataFile(file, int(size), None if sha256 == "-" else sha256)
+def _read_data_set(name: str, entry: dict[str, Any]) -> DataSet:
+    """Build one data set from its entry."""
+    rows = [line.split(maxsplit=2) for line in entry.pop("files").strip().splitlines()]
+    data_files = {file: DataFile(file, int(size), None if sha256 == "-" else sha256) for sha256, size, file in rows}
     downloads = tuple(
         Download(
             name=file["name"],
@@ -116,7 +108,7 @@ def _read_data_set(name: str, entry: dict[str, Any], checksums: list[str]) -> Da
         for file in source["files"]
     )
     optional = tuple(entry.pop("optional", ()))
-    return DataSet(name, folder, data_files, downloads=downloads, optional=optional, **entry)
+    return DataSet(name, name.replace("_", "-"), data_files, downloads=downloads, optional=optional, **entry)
 
 
 DATA_SETS = MappingProxyType(_read_catalog())
