@@ -80,6 +80,7 @@ def test_a_run_says_it_everywhere_and_the_card_does_not_cover_it(tmp_path: Path)
         key_dir=tmp_path / "keys",
     )
     assert ran.metrics["constant_mse"] == pytest.approx(2.5)
+    assert "MSE and loss, computed without noise on test examples." in ran.guarantee.not_covered
     assert ran.guarantee is not None
     assert any("constant_mse" in each and "mean of the clients' targets" in each for each in ran.guarantee.not_covered)
     page = (tmp_path / "run" / "report.html").read_text()

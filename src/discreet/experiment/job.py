@@ -15,6 +15,7 @@ from discreet.data.tasks.task import Task
 from discreet.engines.engine import Engine, Simulation
 from discreet.engines.engine_table import EngineSetup
 from discreet.experiment.configuration.run_settings import RunSettings
+from discreet.experiment.metrics import CONSTANT
 from discreet.experiment.promise import run_spending
 from discreet.experiment.promise.promise import Privacy
 from discreet.experiment.promise.released_rounds import ReleasedRound
@@ -23,7 +24,7 @@ from discreet.params import Params
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
 
-CONSTANT = "constant_mse"  # a model that is not better than this has learned nothing
+METRIC_EXAMPLES = 100  # on which the names of metrics are found
 TRAINING_EXAMPLES = 10_000  # the most that evaluate_training looks at
 
 
@@ -118,6 +119,12 @@ class Job:
         if "mse" not in metrics:
             return metrics
         return {"mse": metrics.pop("mse"), CONSTANT: self._constant_mse, **metrics}
+
+    @cached_property
+    def metric_names(self) -> tuple[str, ...]:
+        """The names of the metrics, found on a few test examples. Empty without test data."""
+        inputs, targets = self.test_data
+        return tuple(self.model.evaluate(self.params, inputs[:METRIC_EXAMPLES], targets[:METRIC_EXAMPLES]))
 
     def evaluate_training(self, params: Params) -> dict[str, float]:
         """Evaluate the model on training examples: the same ones in every round, drawn by the run's key."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from discreet.experiment.metrics import capitalize, is_share
 from discreet.experiment.run_directory.run_data import RunData, Series
 from discreet.report.number_format import format_number, format_percent
 from discreet.report.plotly_figures import Band, Chart, Level, Line
@@ -17,7 +18,7 @@ def quality_charts(run: RunData) -> Iterator[Chart]:
             capitalize(name),
             (Line(name, series), *training_line),
             level=constant_level(run, name),
-            percent=name == "accuracy",
+            percent=is_share(name),
         )
     yield from [_gap_chart(name, series, training[name]) for name, series in metrics.items() if name in training][:1]
 
@@ -65,17 +66,12 @@ def signal_charts(run: RunData) -> Iterator[Chart]:
         yield Chart("signal", "Signal to noise of the sum", (Line("signal to noise", ratio),), level=level)
 
 
-def capitalize(name: str) -> str:
-    """Write the name of a metric as a heading: MSE, Accuracy."""
-    return name.upper() if name == "mse" else name[:1].upper() + name[1:]
-
-
 def format_metric(name: str, value: float) -> str:
-    """Write the value of a metric, an accuracy in percent."""
-    return format_percent(value) if name == "accuracy" else format_number(value)
+    """Write the value of a metric, a share in percent."""
+    return format_percent(value) if is_share(name) else format_number(value)
 
 
 def _gap_chart(metric: str, test: Series, training: Series) -> Chart:
     gap = {number: training[number] - value for number, value in test.items() if number in training}
     caption = f"Gap: {metric} on training examples minus {metric} on test examples"
-    return Chart("gap", caption, (Line("gap", gap),), percent=metric == "accuracy")
+    return Chart("gap", caption, (Line("gap", gap),), percent=is_share(metric))

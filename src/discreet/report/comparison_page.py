@@ -6,8 +6,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from discreet.experiment.metrics import capitalize, is_share
 from discreet.report import run_page
-from discreet.report.charts import capitalize
 from discreet.report.comparison_rows import SEEDED, TUNING, Row, columns, heading, notes, short_names
 from discreet.report.markup import Html, join, table, tag
 from discreet.report.page_sections import code_block, section
@@ -100,7 +100,7 @@ def _line_figure(rows: Sequence[Row], swept: list[str], metric: str) -> tuple[An
         series.setdefault(_join_fields(row, short_names(others)), []).append(row)
     values = list(dict.fromkeys(row.swept[x_field] for row in rows))
     axis, positions = _x_axis(values)
-    style = layout(short_names(swept)[x_field], percent=metric == "accuracy")
+    style = layout(short_names(swept)[x_field], percent=is_share(metric))
     style["xaxis"] = {**style["xaxis"], **axis}
     style |= {"height": 400, "showlegend": len(series) > 1, "hovermode": "closest"}
     figure = go.Figure(layout=style)
@@ -128,7 +128,7 @@ def _line_figure(rows: Sequence[Row], swept: list[str], metric: str) -> tuple[An
 def _bar_figure(rows: Sequence[Row], metric: str) -> tuple[Any, str]:
     import plotly.graph_objects as go
 
-    style = layout("", percent=metric == "accuracy")
+    style = layout("", percent=is_share(metric))
     style["xaxis"] = {**style["xaxis"], "type": "category", "tickformat": ""}
     figure = go.Figure(layout=style | {"height": 400, "showlegend": False, "hovermode": "closest", "bargap": 0.5})
     kept = [row for row in rows if not row.is_missing]
@@ -167,7 +167,7 @@ def _join_fields(row: Row, names: Mapping[str, str]) -> str:
 
 
 def _format(metric: str) -> str:
-    return ".2%" if metric == "accuracy" else ".4~g"
+    return ".2%" if is_share(metric) else ".4~g"
 
 
 def _keep_on_one_line(text: str) -> str:

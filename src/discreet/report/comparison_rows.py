@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from discreet.experiment.metrics import METRICS, is_share
 from discreet.experiment.run_directory import run_files
-from discreet.experiment.run_directory.run_data import METRICS
 from discreet.privacy.wording import compact, round_up
 
 SEEDED = "These runs are seeded, so they protect nobody: each ε is what the same run without a seed would certify."
@@ -109,13 +109,13 @@ class Row:
         }
 
     def format_metric(self) -> str:
-        """Write the mean and its standard error, an accuracy in percent."""
+        """Write the mean and its standard error, a share in percent."""
         if not self.values:
             return DASH
         if self.mean is None or self.is_missing:
             return "diverged"
         error = self.standard_error
-        if self.metric == "accuracy":
+        if is_share(self.metric or ""):
             return f"{100 * self.mean:.2f}" + ("" if error is None else f" ± {100 * error:.2f}")
         return compact(self.mean, 4) + ("" if error is None else f" ± {compact(error, 2)}")
 
@@ -184,7 +184,7 @@ def columns(rows: Sequence[Row]) -> list[Column]:
 
 def heading(metric: str) -> str:
     """Return the heading of a metric, with its unit."""
-    return "accuracy, %" if metric == "accuracy" else metric
+    return f"{metric}, %" if is_share(metric) else metric
 
 
 def short_names(paths: Iterable[str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from discreet.experiment.metrics import list_metrics
 from discreet.experiment.run_directory.run_data import RunData
 from discreet.privacy.guarantee import split_by_largest_epsilon
 from discreet.privacy.wording import compact, round_up
@@ -20,6 +21,20 @@ Tile: TypeAlias = tuple[str, str, str]
 
 NOT_COVERED = "not covered by the guarantee"
 PUBLIC_ENVIRONMENT = ("discreet", "python", "packages", "system", "machine", "device", "started")
+
+
+def sections(run: RunData, *, public: bool) -> Iterator[Html | None]:
+    """Yield every section of the page in its order. The public version has none that the guarantee doesn't cover."""
+    yield guarantees(run, public=public)
+    yield epsilon_by_round(run)
+    if not public:
+        yield quality(run)
+        yield norms(run)
+        yield cohorts(run)
+        yield rows_left_out(run)
+    yield experiment(run, public=public)
+    yield environment(run, public=public)
+    yield ledger(run)
 
 
 def title(run: RunData) -> str:
@@ -94,8 +109,7 @@ def quality(run: RunData) -> Html | None:
         return None
     data = "test data and on training data" if run.training_metrics else "test data"
     why = f"Measured on {data} without noise: these numbers reveal something about that data."
-    names = " and ".join(list(run.metrics())[:2])
-    return _uncovered_section(f"{charts.capitalize(names)} by round", why, pictures)
+    return _uncovered_section(f"{list_metrics(list(run.metrics())[:2])} by round", why, pictures)
 
 
 def norms(run: RunData) -> Html | None:

@@ -82,21 +82,8 @@ def _body(run: RunData, *, public: bool) -> Iterator[Html]:
         ),
     )
     files = None if public else page_sections.unreadable_files(run)
-    yield tag("main", _tiles(run, public=public), files, *_sections(run, public=public))
+    yield tag("main", _tiles(run, public=public), files, *page_sections.sections(run, public=public))
     yield tag("footer", tag("p", _FOOTER_PUBLIC if public else _FOOTER))
-
-
-def _sections(run: RunData, *, public: bool) -> Iterator[Html | None]:
-    yield page_sections.guarantees(run, public=public)
-    yield page_sections.epsilon_by_round(run)
-    if not public:
-        yield page_sections.quality(run)
-        yield page_sections.norms(run)
-        yield page_sections.cohorts(run)
-        yield page_sections.rows_left_out(run)
-    yield page_sections.experiment(run, public=public)
-    yield page_sections.environment(run, public=public)
-    yield page_sections.ledger(run)
 
 
 def _tiles(run: RunData, *, public: bool) -> Html:

@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from discreet.experiment.metrics import METRICS
 from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.privacy.wording import compact
-
-FIRST = ("accuracy", "mse")  # the metrics that fit on one line
 
 
 @contextmanager
@@ -58,7 +57,7 @@ def no_progress() -> Iterator[Callable[[RoundRecord], None]]:
 def _describe(line: RoundRecord, budget: float | None) -> str:
     parts = [f"{line['clients']} client{'' if line['clients'] == 1 else 's'}" if "lost" not in line else "lost"]
     evaluation = line.get("evaluation") or {}
-    for name in (*FIRST, "loss"):
+    for name in METRICS:  # a user's own would not fit on one line
         if name in evaluation:
             parts.append(f"{name} {_format_number(evaluation[name])}")
     if (epsilon := line.get("epsilon")) is not None:

@@ -1,12 +1,13 @@
 """The guarantees of a run, each with its assumptions and with what it does not cover."""
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from discreet.algorithms import claims, failure_odds
 from discreet.algorithms.declarations import trusted_parts
 from discreet.experiment.job import Job
+from discreet.experiment.metrics import list_metrics
 from discreet.experiment.promise import person_bound, run_spending
 from discreet.experiment.promise.promise import client_groups
 from discreet.experiment.promise.released_rounds import ReleasedRound
@@ -47,7 +48,13 @@ FIRST_RUN = (
 
 
 def certify_run(
-    job: Job, completed: int, ledger: Ledger | None, *, shared: bool, released: Sequence[ReleasedRound] | None = None
+    job: Job,
+    completed: int,
+    ledger: Ledger | None,
+    *,
+    shared: bool,
+    released: Sequence[ReleasedRound] | None = None,
+    metrics: Collection[str] | None = None,
 ) -> list[Guarantee]:
     """Certify every guarantee of the first `completed` rounds, the promised one first.
 
@@ -55,13 +62,15 @@ def certify_run(
         ledger: The ledger of the run, whose head the cards quote. None before a run.
         shared: Whether other runs use the same ledger.
         released: The rounds that took place. None certifies the plan.
+        metrics: The names of the metrics that were evaluated on test examples. None for those that will be.
     """
     state = None if ledger is None else ledger.summary()
     mark = None if state is None else LedgerMark(head=state["head"], length=state["records"])
     delta = job.privacy.delta if job.privacy else run_spending.DEFAULT_DELTA
     others = () if job.deployment is None else job.deployment.other_runs()
     cards, assumed = [], list(_assumptions(job, completed, released, others, shared=shared))
-    uncovered = list(_uncovered_sentences(job, state["budgets"] if state and shared else [], others))
+    evaluated = job.metric_names if metrics is None else metrics
+    uncovered = list(_uncovered_sentences(job, state["budgets"] if state and shared else [], others, evaluated))
     for kind in client_groups(job.algorithm, job.privacy, job.population):
         joined = run_spending.rounds_joined(kind, completed, job.round_limits)
         happened = run_spending.first_rounds(released, joined)
@@ -204,7 +213,9 @@ def _mask_graph_assumption(degree: Degree, rounds: int) -> Iterator[str]:
     )
 
 
-def _uncovered_sentences(job: Job, shared_budgets: list[dict[str, Any]], others: Sequence[str]) -> Iterator[str]:
+def _uncovered_sentences(
+    job: Job, shared_budgets: list[dict[str, Any]], others: Sequence[str], metrics: Collection[str]
+) -> Iterator[str]:
     for budget in shared_budgets:
         yield (
             f"Other runs on the same data. With all that its ledger counts, ε = {round_up(budget['spent'])} of "
@@ -219,8 +230,8 @@ def _uncovered_sentences(job: Job, shared_budgets: list[dict[str, Any]], others:
     yield from job.task.not_covered
     if job.task.person is not None:
         yield person_bound.uncovered_sentence(job.task.person)
-    if len(job.test_data[0]):
-        yield "Accuracy and loss, computed without noise on test examples."
+    if metrics:
+        yield f"{list_metrics(metrics)}, computed without noise on test examples."
         if job.task.kind == "regression":
             yield "The error of a constant (constant_mse), which is the mean of the clients' targets, without noise."
     if job.settings.evaluate_training:

@@ -179,8 +179,10 @@ def _train(job: Job, record: RunRecord, checkpoint: Checkpoint | None, watch: Wa
 def _finish(job: Job, record: RunRecord, key_dir: Path | None, ended: _LoopEnd) -> Outcome:
     """Write the outcome of a finished or stopped run. A finished run no longer needs its key."""
     ledger = record.open_ledger()
-    cards = run_guarantees.certify_run(job, ended.done, ledger, shared=record.shares_ledger, released=ended.released)
     metrics = json_numbers(job.evaluate(ended.state.params))
+    cards = run_guarantees.certify_run(
+        job, ended.done, ledger, shared=record.shares_ledger, released=ended.released, metrics=metrics
+    )
     guarantee = run_guarantees.guarantee_data(job, ended.done, ended.stopped, cards, ledger) | {"metrics": metrics}
     if job.task.person is not None and job.holds_data:
         guarantee |= {"rows_left_out": job.task.rows_left_out}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from discreet.errors import DiscreetError, InvalidInput
+from discreet.experiment.metrics import CONSTANT, METRICS
 from discreet.experiment.run_directory import run_files
 from discreet.experiment.run_directory.ledger_chain import Chain
 from discreet.experiment.run_directory.run_files import RunFiles
@@ -16,9 +17,6 @@ from discreet.privacy import wording
 from discreet.privacy.guarantee import Guarantee, LedgerMark
 from discreet.privacy.ledger.charges import ENOUGH_FOR
 from discreet.privacy.release import View
-
-METRICS = ("accuracy", "mse", "loss")  # the order in which they are shown; a task's own come after
-CONSTANT = "constant_mse"  # shown beside the squared error, never by itself
 
 Series: TypeAlias = dict[int, float]  # by round; a round that says nothing is left out
 
