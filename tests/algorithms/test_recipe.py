@@ -10,8 +10,8 @@ import pytest
 from discreet.algorithms.recipes.recipe import first_sentence
 from discreet.algorithms.recipes.recipe_arguments import describe_type
 from discreet.algorithms.recipes.registry import RECIPES
-from discreet.algorithms.sampling import AnySampling, Everyone
-from discreet.algorithms.server_optimizers import AnyServer
+from discreet.algorithms.sampling import Everyone, Poisson, RoundRobin
+from discreet.algorithms.server_optimizers import ServerAdam, ServerSgd
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration.algorithm_table import build_algorithm
 
@@ -59,9 +59,9 @@ def test_a_table_among_the_arguments_becomes_a_part():
         (int | None, "whole number"),
         (int | list[int] | None, "whole number or list"),
         (Literal["pass", "minibatch"], '"pass" or "minibatch"'),
-        (AnySampling | None, "table of kind everyone, poisson, fixed_size or round_robin"),
+        (Everyone | Poisson | RoundRobin | None, "table of kind everyone, poisson or round_robin"),
         (float | Everyone, "number or table of kind everyone"),
-        (AnyServer, "table of kind sgd or adam"),
+        (ServerSgd | ServerAdam, "table of kind sgd or adam"),
         (bool, "true or false"),
     ],
 )
