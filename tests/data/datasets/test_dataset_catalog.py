@@ -1,6 +1,7 @@
 """The catalog is complete: every download has its checksum, every file is in one, and no private folder is named."""
 
 import re
+import tomllib
 from importlib.resources import files
 from pathlib import Path
 from typing import get_args
@@ -42,10 +43,10 @@ def test_every_file_has_a_checksum_or_an_archive_that_has_one(data: DataSet):
         assert each.inside or Path(each.name).stem in data.files
 
 
-def test_every_checksum_belongs_to_a_file_of_a_data_set():
-    lines = files("discreet.data.datasets").joinpath("checksums.txt").read_text().splitlines()
-    paths = {line.split()[2] for line in lines if not line.startswith("#")}
-    assert paths == {f"{data.folder}/{name}" for data in ALL for name in data.files}
+def test_every_line_with_a_checksum_is_another_file_of_its_data_set():
+    entries = tomllib.loads(files("discreet.data.datasets").joinpath("data_sets.toml").read_text(encoding="utf-8"))
+    for name, entry in entries.items():
+        assert len(entry["files"].split()) == 3 * len(DATA_SETS[name].files)
 
 
 def test_51_states_and_24_emnist_files():
