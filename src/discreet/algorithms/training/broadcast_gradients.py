@@ -49,9 +49,6 @@ class BroadcastGradients(PoissonSumTrainer):
     piece: Count = 512  # examples of a client whose gradients are in memory at once; changes no result
     expected_batch: Positive | None = None  # of the mean client; follows from the client sizes
 
-    def __post_init__(self) -> None:
-        poisson_batches.check_fields(self)
-
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         assert self.steps is not None
         assert self.sampling_rate is not None

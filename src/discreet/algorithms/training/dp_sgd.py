@@ -62,9 +62,6 @@ class DpSgd(PoissonTrainer):
     schedule: AnySchedule = Constant()
     piece: Count = 512  # examples of a client whose gradients are in memory at once; changes no result
 
-    def __post_init__(self) -> None:
-        poisson_batches.check_fields(self)
-
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         assert self.noise_multiplier is not None
         assert self.sampling_rate is not None

@@ -11,6 +11,9 @@ from discreet.algorithms.training.trainer import LocalTrainer
 class PoissonTrainer(LocalTrainer, Protocol):
     """A trainer with `steps` or `epochs`, with `sampling_rate` or `batch_size`, and with a `piece`."""
 
+    def __post_init__(self) -> None:
+        poisson_batches.check_fields(self)
+
     def for_population(self, population: Population) -> Self:
         return replace(self, **poisson_batches.derive_fields(self, population))  # type: ignore[type-var]
 
