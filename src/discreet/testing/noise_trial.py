@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from discreet.algorithms import soundness
 from discreet.params import unflatten
 from discreet.privacy.events import Noise
 from discreet.testing.noise_statistics import (
@@ -69,6 +70,8 @@ def try_noise(trial: TrialRound, movement: Movement) -> list[str]:
     Raises:
         PartFailed: There is less noise than declared, of another shape, or the same noise twice.
     """
+    if soundness.has_thinned_noise(trial.algorithm):
+        return ["Not measured: noise, because clients remove some of it, and no sum is certified."]
     mechanism, grid = trial.algorithm.mechanism, trial.algorithm.grid(trial.population)
     fewest, most = trial.algorithm.sampling.cohort_bounds(trial.population)
     largest = max(CLIENTS, MOST_VALUES // trial.dimension)
@@ -95,6 +98,8 @@ def _try_uploads(trial: TrialRound, clients: int, movement: Movement, declared: 
         _check_independent(noise.shares[0], noise.shares[1], "Two clients add the same noise")
     if declared is None:
         return []
+    if trial.algorithm.sparsifier.unsound_reason is not None:
+        return ["Not measured: noise on an upload, because the sparsifier changes what is noisy."]
     other_run = draw_noise(trial, clients, seed=1)
     assert noise.upload is not None
     assert other_run.upload is not None
@@ -166,7 +171,7 @@ def _check_independent(left: Tensor, right: Tensor, problem: str) -> None:
 def _check_deviation(trial: TrialRound, clients: int, values: Tensor, movement: Movement) -> None:
     """Refuse a `noise_deviation` that is not the deviation: whether noise depends on who joins is read from it."""
     declared = trial.algorithm.mechanism.noise_deviation(range(clients))
-    if declared is None or movement.unit == 0:
+    if declared is None or movement.unit == 0 or trial.algorithm.sparsifier.unsound_reason is not None:
         return
     measured = deviation(values) / movement.unit
     require(

@@ -99,7 +99,7 @@ def _check_rows(sparsifier: Sparsifier, rows: Params, chosen: Params, announceme
 
 def _check_after_noise(sparsifier: Sparsifier, rows: Params, announcement: Params) -> None:
     """Refuse a change of noisy uploads that nothing declares, and an expansion that depends on more than the sum."""
-    extra = torch.linspace(-1, 1, CLIENTS)
+    extra = torch.linspace(-1, 1, CLIENTS, device=next(iter(rows.values())).device)
     sent = sparsifier.finish(rows | {"extra": extra}, announcement)
     require(
         "extra" in sent and torch.equal(sent["extra"], extra),

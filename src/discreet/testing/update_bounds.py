@@ -152,6 +152,8 @@ def _unit_movement(trial: TrialRound, base: RoundResult, others: Tensor) -> floa
     """Return how far an upload of norm 1 moves the released sum."""
     update = list(update_cases(trial).values())[1]
     moved = float((trial.play(torch.cat([update[None], others])).released - base.released).double().norm())
-    bounded = trial.algorithm.mechanism.bound(unflatten(update[None], trial.params), trial.broadcast(0))
+    broadcast = trial.broadcast(0)
+    chosen = trial.algorithm.sparsifier.select(unflatten(update[None], trial.params), broadcast.announcement)
+    bounded = trial.algorithm.mechanism.bound(chosen, broadcast)
     size = float(norms({name: bounded[name] for name in trial.params}))
     return moved / size if size > 0 else 0.0
