@@ -6,12 +6,18 @@ from typing import Any
 import pytest
 import torch
 
+from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.clipping import clip
 from discreet.algorithms.mechanisms import Gaussian, LocalNoise
+from discreet.algorithms.population import Population
 from discreet.algorithms.sampling import Poisson
+from discreet.algorithms.training import LocalSgd
+from discreet.algorithms.training.gradient_rules import L2Clip
+from discreet.algorithms.training.schedules import Exponential
 from discreet.params import add, norms, scale
 from discreet.privacy.events import GaussianNoise, LaplaceNoise
 from discreet.testing import PartFailed, check_mechanism
+from discreet.testing.mechanism_check import try_mechanism
 
 CLIP, NOISE = 0.5, 2.0
 
@@ -279,6 +285,43 @@ class HalfLaplace(Local):
         return add(encoded, scale(rows.open().laplace(one), NOISE / 2))
 
 
+class FadingByRound(Central):
+    def release_sum(self, total: Any, state: Any, broadcast: Any, cohort: Any, contributors: Any, noise: Any) -> Any:
+        drawn = scale(self.draw(total, noise), 1.0 if broadcast.round < 10 else 0.1)
+        return scale(add(total, drawn), CLIP), state
+
+
+class FadingByState(Central):
+    def init(self, params: Any) -> Any:
+        return {"strength": torch.ones(())}
+
+    def release_sum(self, total: Any, state: Any, broadcast: Any, cohort: Any, contributors: Any, noise: Any) -> Any:
+        drawn = scale(self.draw(total, noise), float(state["strength"]))
+        return scale(add(total, drawn), CLIP), {"strength": state["strength"] * 0.7}
+
+
+class RawValues(Local):
+    """Sends the first value of the update in clear, beside the noisy update."""
+
+    extra_values = 1
+
+    def add_noise_share(self, encoded: Any, broadcast: Any, rows: Any) -> Any:
+        return super().add_noise_share(encoded, broadcast, rows) | {"raw": encoded["weight"][:, 0, 0]}
+
+    def release_sum(self, total: Any, *rest: Any) -> Any:
+        return super().release_sum({name: value for name, value in total.items() if name != "raw"}, *rest)
+
+
+class MoreValues(RawValues):
+    extra_values = 0
+
+
+class MoreTensors(Central):
+    def release_sum(self, total: Any, *rest: Any) -> Any:
+        released, state = super().release_sum(total, *rest)
+        return released | {"sum": total["bias"]}, state
+
+
 class Crash(Central):
     def release_sum(self, *given: Any) -> Any:
         raise KeyError("weight")
@@ -322,6 +365,11 @@ class Crash(Central):
             HalfLaplace,
             r"Noise on an upload has a deviation of 1.4\d* times the most that one client moves it by, and 2.828",
         ),
+        (FadingByRound, r"Noise on the sum of 3 clients in round 50 has a deviation of 0.2"),
+        (FadingByState, r"Noise on the sum of 3 clients in round 50 has a deviation of 0.68"),
+        (RawValues, r"Noise on an upload is missing in 1 of 16385 coordinates"),
+        (MoreValues, r"A client sends 1 values beside its update, and `extra_values` says 0"),
+        (MoreTensors, r"`release_sum` must return the model's tensors and nothing else"),
         (Crash, r"A round of the algorithm raised KeyError: 'weight'"),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
@@ -346,3 +394,14 @@ def test_noise_left_open_is_filled_in() -> None:
 def test_clients_with_noise_of_their_own_are_each_measured() -> None:
     tried = check_mechanism(LocalNoise(kind="local_gaussian", clip_norm=1.0, noise_multiplier=(1.0, 2.0, 3.0, 1.0)))
     assert [f"{multiplier} is declared" in sentence for multiplier, sentence in zip("123", tried[1:], strict=True)]
+
+
+def test_a_bound_that_shrinks_with_the_learning_rate_is_measured_in_its_own_round() -> None:
+    """The noise of a round is relative to the bound of that round."""
+    trainer = LocalSgd(
+        learning_rate=0.1, batch_size=8, steps=1, gradient_clip=L2Clip(bound=1.0), schedule=Exponential(decay=0.9)
+    )
+    local = LocalNoise(kind="local_gaussian", noise_multiplier=1.5)
+    population, params = Population(examples=(8,) * 4), {"weight": torch.zeros(20, 30)}
+    algorithm = Algorithm(trainer=trainer, mechanism=local).for_population(population, 600)
+    assert "1.5 is declared" in try_mechanism(algorithm, population, params)[1]

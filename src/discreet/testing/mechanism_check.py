@@ -10,7 +10,7 @@ from discreet.algorithms.sampling import AnySampling, Everyone
 from discreet.algorithms.training import BroadcastGradients, LocalSgd
 from discreet.algorithms.training.gradient_rules import L1Clip, L2Clip
 from discreet.params import Params, count_values
-from discreet.testing.noise_trial import try_noise
+from discreet.testing.noise_trial import try_later_noise, try_noise
 from discreet.testing.trial_round import TrialRound
 from discreet.testing.update_bounds import check_bounds, check_finite, measure_movement
 from discreet.testing.wrapped_part import wrap_part
@@ -73,12 +73,15 @@ def _try_group(trial: TrialRound) -> list[str]:
         check_finite("an empty cohort", trial.play(torch.zeros(0, trial.dimension)))
     if not mechanism.is_private:
         return ["The mechanism declares no privacy; no noise was measured."]
-    tried = "zero, small, huge, one-hot, aligned, infinite and NaN"
+    values = "zero, small, huge, one-hot, aligned, infinite and NaN"
     if mechanism.unit == "example":
-        tried = "changes as large as one example may make"
+        values = "changes as large as one example may make"
     empty = "" if trial.algorithm.aggregation.is_secure else ", and an empty cohort"
-    bounded = f"Tried {movement.tried} updates of one client ({tried}){empty}: every result was finite."
-    return [bounded, *try_noise(trial, movement)]
+    bounded = f"Tried {movement.tried} updates of one client ({values}){empty}: every result was finite."
+    tried = [bounded, *try_noise(trial, movement)]
+    later = trial.later_round()
+    try_later_noise(later, measure_movement(later))
+    return tried
 
 
 def synthetic_model() -> Params:

@@ -36,7 +36,7 @@ ENOUGH = "Add more noise, or declare less."
 
 @dataclass(frozen=True)
 class NoiseSample:
-    """The noise of several rounds in which no client had anything to say, one row for each round.
+    """The noise of a round in which no client had anything to say, drawn several times, one row for each draw.
 
     Attributes:
         released: The released sums.
@@ -50,15 +50,16 @@ class NoiseSample:
 
 
 def draw_noise(trial: TrialRound, clients: int, *, seed: int = 0, knows_share: bool = False) -> NoiseSample:
-    """Play as many rounds with zero updates as give enough values, and one more to compare rounds."""
+    """Repeat the round with zero updates until there are enough values, at least twice."""
     zero = torch.zeros(clients, trial.dimension).to(next(iter(trial.params.values())))
-    rounds = range(math.ceil(SAMPLES / trial.dimension) + 1)
-    results = [trial.play(zero, round, seed, knows_share=knows_share) for round in rounds]
+    draws = range(math.ceil(SAMPLES / trial.dimension) + 1)
+    results = [trial.play(zero, draw, seed, knows_share=knows_share) for draw in draws]
     released = torch.stack([result.released for result in results])
     if clients == 0:
         return NoiseSample(released, None, [])
     uploads, clean = (torch.stack([getattr(each, name)[:2] for each in results]) for name in ("uploads", "clean"))
-    return NoiseSample(released, uploads[:, 0], [*(uploads - clean).unbind(dim=1)])
+    shares = uploads - clean if uploads.shape == clean.shape else uploads
+    return NoiseSample(released, uploads[:, 0], [*shares.unbind(dim=1)])
 
 
 def try_noise(trial: TrialRound, movement: Movement) -> list[str]:
@@ -84,7 +85,8 @@ def try_noise(trial: TrialRound, movement: Movement) -> list[str]:
         name, noise = f"the sum of {clients} {'client' if clients == 1 else 'clients'}", draw_noise(trial, clients)
         if declared is not None:
             tried.append(compare_noise(trial, name, noise.released, movement.released, declared))
-            _check_fresh(noise.released, draw_noise(trial, clients, seed=1).released)
+            others = [draw_noise(trial.next_round(), clients), draw_noise(trial, clients, seed=1)]
+            _check_fresh(noise.released, *(other.released for other in others))
         _check_deviation(trial, clients, noise.released, movement)
         if known is not None and clients > 0:
             rest = draw_noise(trial, clients, knows_share=True).released
@@ -100,12 +102,29 @@ def _try_uploads(trial: TrialRound, clients: int, movement: Movement, declared: 
         return []
     if trial.algorithm.sparsifier.unsound_reason is not None:
         return ["Not measured: noise on an upload, because the sparsifier changes what is noisy."]
-    other_run = draw_noise(trial, clients, seed=1)
-    assert noise.upload is not None
-    assert other_run.upload is not None
-    measured = compare_noise(trial, "an upload", noise.upload, movement.upload, declared)
-    _check_fresh(noise.upload, other_run.upload)
+    others = [draw_noise(trial.next_round(), clients), draw_noise(trial, clients, seed=1)]
+    uploads = [sample.upload for sample in (noise, *others) if sample.upload is not None]
+    measured = compare_noise(trial, "an upload", uploads[0], movement.upload, declared)
+    _check_fresh(*uploads)
     return [measured]
+
+
+def try_later_noise(trial: TrialRound, movement: Movement) -> None:
+    """Compare the noise of one later round, so that noise that fades is found.
+
+    Raises:
+        PartFailed: There is less noise than declared.
+    """
+    if trial.algorithm.sparsifier.unsound_reason is not None:
+        return
+    mechanism, grid = trial.algorithm.mechanism, trial.algorithm.grid(trial.population)
+    clients = min(CLIENTS, trial.algorithm.sampling.cohort_bounds(trial.population)[1])
+    noise, place = draw_noise(trial, clients), f"in round {trial.round}"
+    declared, alone = mechanism.sum_noise(grid, 0, clients), mechanism.upload_noise(grid)
+    if declared is not None:
+        compare_noise(trial, f"the sum of {clients} clients {place}", noise.released, movement.released, declared)
+    if alone is not None and noise.upload is not None:
+        compare_noise(trial, f"an upload {place}", noise.upload, movement.upload, alone)
 
 
 def compare_noise(trial: TrialRound, name: str, values: Tensor, movement: dict[int, float], declared: Noise) -> str:
@@ -151,8 +170,8 @@ def _check_tensors(trial: TrialRound, name: str, values: Tensor, least: float, d
         )
 
 
-def _check_fresh(values: Tensor, other_run: Tensor) -> None:
-    _check_independent(values[:-1], values[1:], "Two rounds carry the same noise")
+def _check_fresh(values: Tensor, other_round: Tensor, other_run: Tensor) -> None:
+    _check_independent(values, other_round, "Two rounds carry the same noise")
     _check_independent(values, other_run, "Two runs with different keys carry the same noise")
     repeated = repetition(values)
     require(

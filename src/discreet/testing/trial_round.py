@@ -5,7 +5,7 @@ given updates, and the server optimiser, by one that adds the mean update.
 """
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -24,6 +24,8 @@ from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
 from discreet.testing.part_failure import report_errors
 
+DRAWS = 2**20  # more than a round is ever repeated
+LATER, ROUNDS_BETWEEN = 50, 3
 SERVER_STREAM = -1  # the client number of the server's own streams
 
 
@@ -50,52 +52,74 @@ class TrialRound:
     Attributes:
         algorithm: The algorithm with all its noise.
         population: Public client sizes.
-        params: The model before the round.
+        params: The model before the first round.
+        round: Number of the round.
+        earlier: The server's state before it; None before the first round.
     """
 
     algorithm: Algorithm
     population: Population
     params: Params
+    round: int = 0
+    earlier: ServerState | None = None
 
     @property
     def dimension(self) -> int:
         """Number of values in the model."""
         return count_values(self.params)
 
-    def broadcast(self, round: int) -> Broadcast:
-        """Return what the clients of this round receive if it is the first."""
-        return self.algorithm.broadcast(self.algorithm.init(self.params), round, self._public_update)
+    @property
+    def state(self) -> ServerState:
+        """The server's state before the round."""
+        return self.algorithm.init(self.params) if self.earlier is None else self.earlier
+
+    def broadcast(self) -> Broadcast:
+        """Return what the clients of the round receive."""
+        return self.algorithm.broadcast(self.state, self.round, self._public_update)
+
+    def next_round(self) -> "TrialRound":
+        """Return the next round from the same state."""
+        return replace(self, round=self.round + 1)
+
+    def later_round(self) -> "TrialRound":
+        """Return a much later round, from the state after some rounds without updates."""
+        trial = self
+        clients = min(3, self.algorithm.sampling.cohort_bounds(self.population)[1])
+        zero = torch.zeros(clients, self.dimension).to(next(iter(self.params.values())))
+        for _ in range(ROUNDS_BETWEEN):
+            trial = replace(trial, round=trial.round + 1, earlier=trial.play(zero).state)
+        return replace(trial, round=LATER)
 
     def play(
-        self, updates: Tensor, round: int = 0, seed: int = 0, *, ambient: int = 0, knows_share: bool = False
+        self, updates: Tensor, draw: int = 0, seed: int = 0, *, ambient: int = 0, knows_share: bool = False
     ) -> RoundResult:
         """Play a round in which client i's update is row i.
 
         Args:
             updates: One flat update for each client. No row: nobody joins.
-            round: Number of the round.
+            draw: Number of the draw: the round is repeated with other randomness.
             seed: Seed of the run's key.
             ambient: Seed of the random generators of torch, numpy and Python, which a part must not draw from.
             knows_share: Leave out the noise of the first client, as it could itself.
         """
         with report_errors("A round of the algorithm"), fixed_randomness(ambient, self._device):
-            return self._play(updates, round, RunKey.from_seed(seed), knows_share)
+            return self._play(updates, DRAWS * self.round + draw, RunKey.from_seed(seed), knows_share)
 
-    def _play(self, updates: Tensor, round: int, key: RunKey, knows_share: bool) -> RoundResult:
+    def _play(self, updates: Tensor, stream: int, key: RunKey, knows_share: bool) -> RoundResult:
         clients = list(range(len(updates)))
         release = _RecordedRelease(self.algorithm.sparsifier)
         trained = _GivenUpdates(self.algorithm.trainer, unflatten(updates, self.params))
         algorithm = _replace_parts(self.algorithm, trainer=trained, sparsifier=release, server=ServerSgd())
-        state, broadcast = self.algorithm.init(self.params), self.broadcast(round)
+        state, broadcast = self.state, self.broadcast()
         blocks = []
         if clients:
             weights = torch.ones(len(clients), dtype=torch.float64, device=self._device)
-            rows = key.rows(round, b"", clients, self._device)
+            rows = key.rows(stream, b"", clients, self._device)
             blocks.append((clients, algorithm.client_step(_no_loss, broadcast, self._no_data(clients), weights, rows)))
         if knows_share:
             blocks = [(clients, _without_first_share(sent)) for clients, sent in blocks]
         summed = CohortSum.from_blocks(blocks, broadcast, algorithm.mechanism)
-        noise = key.rows(round, b"", [SERVER_STREAM], self._device).for_purpose(Purpose.SERVER)
+        noise = key.rows(stream, b"", [SERVER_STREAM], self._device).for_purpose(Purpose.SERVER)
         after = algorithm.server_step(state, broadcast, summed.total, len(clients), self.population, noise)
         sent = [uploads for _, uploads in blocks]
         return RoundResult(

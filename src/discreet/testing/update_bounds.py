@@ -10,6 +10,7 @@ from discreet.testing.part_failure import report_errors, require
 from discreet.testing.trial_round import RoundResult, TrialRound
 
 CLIENTS = 3  # in a round whose sum is compared with and without one client's update
+RUNS = 40  # in which a noisy state that is cut off at its ends hardly ever stays the same: 0.7^40 is 6e-7
 ROUNDING = 1e-6  # by how much a norm may exceed its bound in single precision
 ROWS_ALONE = "Treat each row by itself: rows are clients, and must not see each other."
 STREAMS = "Draw all noise from `rows` and `noise`, which give the same numbers for the same round and client."
@@ -45,7 +46,7 @@ def update_cases(trial: TrialRound) -> dict[str, Tensor]:
     one_hot[size // 2] = 1
     directions = {"random": random, "one-hot": one_hot, "aligned": torch.ones_like(random), "alternating": signs}
     if trial.algorithm.mechanism.unit == "example":
-        reach, order = trial.algorithm.sensitivity(0) or 0.0, trial.algorithm.mechanism.norm_order
+        reach, order = trial.algorithm.sensitivity(trial.round) or 0.0, trial.algorithm.mechanism.norm_order
         return {f"a change by {name} values": row * (reach / row.norm(p=order)) for name, row in directions.items()}
     cases = {"a small random update": random * 1e-4, "a random update": random}
     cases |= {f"a huge {name} update": row * 1e6 for name, row in directions.items()}
@@ -71,7 +72,7 @@ def check_bounds(trial: TrialRound) -> None:
     rows = torch.stack([row.to(next(iter(trial.params.values()))) for row in cases.values()])
     with report_errors("`bound`"):
         bounded = norms(
-            mechanism.bound(unflatten(rows, trial.params), trial.broadcast(0)), order=mechanism.norm_order
+            mechanism.bound(unflatten(rows, trial.params), trial.broadcast()), order=mechanism.norm_order
         ).tolist()
     for name, norm in zip(cases, bounded, strict=True):
         require(
@@ -90,6 +91,7 @@ def measure_movement(trial: TrialRound) -> Movement:
     cases = update_cases(trial)
     others = next(iter(cases.values())).expand(clients - 1, -1)
     base = trial.play(torch.cat([torch.zeros_like(others[:1] if len(others) else _row(cases)), others]))
+    _check_sizes(trial, base)
     _check_repeats(trial, base, others)
     released, upload = {1: 0.0, 2: 0.0}, {1: 0.0, 2: 0.0}
     for name, update in cases.items():
@@ -119,6 +121,16 @@ def _infinite(random: Tensor) -> Tensor:
     return changed
 
 
+def _check_sizes(trial: TrialRound, base: RoundResult) -> None:
+    size, extra = trial.dimension, trial.algorithm.mechanism.extra_values
+    require(base.released.numel() == size, "`release_sum` must return the model's tensors and nothing else.")
+    sent = base.uploads.shape[1] - size
+    require(
+        trial.algorithm.aggregation.is_secure or sent == extra,
+        f"A client sends {sent} values beside its update, and `extra_values` says {extra}.",
+    )
+
+
 def _check_repeats(trial: TrialRound, base: RoundResult, others: Tensor) -> None:
     zero = torch.zeros(1, trial.dimension).to(others)
     again, alone = trial.play(torch.cat([zero, others]), ambient=1), trial.play(zero)
@@ -140,9 +152,10 @@ def _check_state(trial: TrialRound, name: str, base: RoundResult, result: RoundR
     for key, value in result.state.mechanism.items():
         if torch.equal(value, base.state.mechanism[key]):
             continue
-        noisy = trial.play(torch.cat([torch.zeros(1, trial.dimension).to(others), others]), seed=1)
+        zero = torch.cat([torch.zeros(1, trial.dimension).to(others), others])
+        runs = (trial.play(zero, seed=1 + run).state.mechanism[key] for run in range(RUNS))
         require(
-            not torch.equal(noisy.state.mechanism[key], base.state.mechanism[key]),
+            any(not torch.equal(run, base.state.mechanism[key]) for run in runs),
             f"The mechanism's state {key!r} depends on a client's update and carries no noise.",
             "Compute the next state from what was released, after the noise.",
         )
@@ -152,7 +165,7 @@ def _unit_movement(trial: TrialRound, base: RoundResult, others: Tensor) -> floa
     """Return how far an upload of norm 1 moves the released sum."""
     update = list(update_cases(trial).values())[1]
     moved = float((trial.play(torch.cat([update[None], others])).released - base.released).double().norm())
-    broadcast = trial.broadcast(0)
+    broadcast = trial.broadcast()
     chosen = trial.algorithm.sparsifier.select(unflatten(update[None], trial.params), broadcast.announcement)
     bounded = trial.algorithm.mechanism.bound(chosen, broadcast)
     size = float(norms({name: bounded[name] for name in trial.params}))
