@@ -126,6 +126,16 @@ def test_a_page_is_what_its_tool_writes(tool: str) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
+def test_every_path_in_the_guide_for_contributors_exists() -> None:
+    """Of a path with a placeholder in capitals, such as NAME.py, the folder exists."""
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    paths = re.findall(r"`((?:[\w.<>]+/)+|(?:[\w.<>]+/)*[\w.<>]+\.(?:py|pyi|toml|md|json|txt))`", page)
+    assert len(paths) > 50
+    folders = [re.sub(r"[^/]*(?:[A-Z]{2,}\.py|_[A-Z]{2,}\.py|<\w+>.*)$", "", path) for path in paths]
+    places = [ROOT, ROOT / "src" / "discreet"]
+    assert not [path for path in folders if not any((place / path).exists() for place in places)]
+
+
 def test_the_architecture_names_every_room() -> None:
     page = (ROOT / "ARCHITECTURE.md").read_text()
     rooms = [path.stem for path in (ROOT / "src" / "discreet").iterdir() if not path.name.startswith(("_", "py."))]
