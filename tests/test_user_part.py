@@ -56,6 +56,9 @@ class Loud(Gaussian):
     unit = "client"
     norm_order = 2
     extra_values = 0
+    is_local = False
+    integer_shares = None
+    server_choices = frozenset()
 
     def noise_deviation(self, clients):
         return self.noise_multiplier

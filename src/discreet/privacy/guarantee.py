@@ -91,7 +91,8 @@ class Guarantee:
     claims: tuple[Claim, ...] = ()
     ledger: LedgerMark | None = None
     clients: tuple[Index, ...] | None = None  # the clients whose units are protected; None for any client's
-    on_word_of: tuple[str, ...] = ()  # a user's own parts that declare what ε is computed from
+    # a user's own parts that declare what ε is computed from; stored only if there are some
+    on_word_of: Annotated[tuple[str, ...], Field(exclude_if=lambda parts: not parts)] = ()
 
     @classmethod
     def certify(

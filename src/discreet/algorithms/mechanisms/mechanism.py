@@ -19,7 +19,7 @@ State: TypeAlias = Params
 
 @contract(
     "mechanism",
-    defaults=["noise_deviation"],
+    defaults=["noise_deviation", "is_local", "integer_shares", "server_choices"],
     is_private=False,
     unit="client",
     norm_order=2,
