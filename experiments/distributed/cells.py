@@ -155,7 +155,7 @@ class Variant:
         return {**data.epoch, "gradients": "local", "epochs": 1, "learning_rate": rate}
 
     def _published_epoch(self) -> dict[str, Any]:
-        """Part by part: momentum of the clients' own is no argument of the recipe."""
+        """Compose the parts: the recipe has no argument for momentum at clients."""
         given = EPOCH[self.data, self.rounds]
         trainer = {
             "kind": "dp_sgd",
@@ -170,7 +170,7 @@ class Variant:
         return {"trainer": trainer, "server": server, "as_published": True}
 
     def _published_step(self) -> dict[str, Any]:
-        """One step has no use for momentum that begins anew."""
+        """One step has no use for momentum that restarts each round."""
         given = STEP[self.data, self.rounds]
         server = {"kind": "sgd", "learning_rate": given.server_learning_rate, "momentum": given.server_momentum}
         own = {"clip_norm": given.clip_norm, "learning_rate": given.learning_rate, "server": server}

@@ -218,10 +218,10 @@ def _grids(found: list[Result]) -> Iterator[str]:
 
 
 def _coverage(found: list[Result]) -> Iterator[str]:
-    """How much of what is asked for was run, and what is not."""
+    """Say how many of the wanted runs were made."""
     yield "## What was run"
     yield ""
-    yield "Runs that are there, of those that the tables ask for: grids on seed 0, and what they chose on three seeds."
+    yield "Runs that were made, and how many the tables ask for: grids on seed 0, and their choices on three seeds."
     yield ""
     yield "| data | rounds | runs | of |"
     yield "|---|---:|---:|---:|"
@@ -235,6 +235,6 @@ def _coverage(found: list[Result]) -> Iterator[str]:
             yield f"| {whole.label} | {rounds} | {there} | {asked} |"
     minutes = sum(each["seconds"] for each in found) / 60
     devices = ", ".join(sorted({each["device"] for each in found})) or "no device"
-    rest = f"The same command without `--page` makes the other {missing}." if missing else "None is missing."
+    rest = f"This command without `--page` makes the other {missing}." if missing else "None is missing."
     yield ""
-    yield f"{minutes:.0f} minutes on {devices}, added up over runs, of which some shared a GPU. {rest}"
+    yield f"{minutes:.0f} minutes on {devices}, added up over runs; some runs shared a GPU. {rest}"

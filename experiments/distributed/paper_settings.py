@@ -7,7 +7,7 @@ from discreet.privacy.events import Repeated, sampled_gaussian
 
 
 class Settings(NamedTuple):
-    """Of each round's clients and server; `noise_multiplier` is one client's, and its momentum begins anew each round.
+    """Of each round's clients and server; `noise_multiplier` is one client's, and its momentum restarts each round.
 
     `sampling_rate` and `steps`, of all rounds, are as its accountant counts them. Batches are then drawn at a rate of
     one over a whole number of steps, which is a little less.
@@ -27,7 +27,7 @@ class Settings(NamedTuple):
         return self._event(self.sampling_rate, self.noise_multiplier * math.sqrt(clients))
 
     def sampled_event(self, clients: int) -> Repeated:
-        """The same at the rate at which batches are drawn; one client's own noise is that of `clients = 1`."""
+        """Return the event at the rate at which batches are drawn. `clients = 1` has one client's own noise."""
         return self._event(1 / math.ceil(1 / self.sampling_rate - 1e-9), self.noise_multiplier * math.sqrt(clients))
 
     def _event(self, rate: float, noise: float) -> Repeated:

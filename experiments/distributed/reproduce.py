@@ -1,4 +1,4 @@
-"""Runs Heikkilä's settings and what is certified beside them; run again, it goes on where it stopped.
+"""Runs Heikkilä's settings and what is certified beside them. Run again, it continues where it stopped.
 
 python -m experiments.distributed.reproduce --device cuda --data-dir DATA
 python -m experiments.distributed.reproduce --only cifar --rounds 10 20 --limit-s 500 --out OUT
@@ -15,7 +15,7 @@ def main(arguments: list[str] | None = None) -> None:
     command = parser(__doc__, SETS, "distributed.md")
     command.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS), metavar="METHOD")
     command.add_argument("--rounds", nargs="+", type=int, metavar="R", help="default: all that a data set has")
-    command.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help="that are told; default: all")
+    command.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help="number of reported seeds; default: all")
     options = command.parse_args(arguments)
     if options.page:
         from experiments.distributed.page import write

@@ -33,7 +33,8 @@ standard error; n says how many seeds there are where there are fewer.
 Nothing was tuned here for any algorithm. All have the paper's learning rate 0.1, decay 0.998, momentum 0.5, weight
 decay 5e-4, clip 0.2 and k/d = 0.4; SAM has its ρ = 0.5 in the adaptive form that its code runs, and BLUR a strength of
 0.1, since the paper gives none. One clip for all does not fit sparse updates: [with a clip and a radius chosen for each
-method](tuned.md) on validation data, two verdicts change. Smaller than the paper's are the networks and the local work:
+method](tuned.md) on validation data, three verdicts change. The networks and the local work are
+smaller than the paper's:
 """
 
 SMALLER = {

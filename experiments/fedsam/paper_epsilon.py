@@ -11,7 +11,7 @@ from discreet.privacy.release import Relation
 from discreet.privacy.wording import round_up
 
 NOISE, RATE, COHORT, CLIENTS = 0.95, 0.1, 50, 500
-ORDERS = np.arange(1.61, 6, 0.05)  # of the code's, 1.01 to 99.96, those among which the best lies
+ORDERS = np.arange(1.61, 6, 0.05)  # the code has 1.01 to 99.96; the best is among these
 TENSORS = {200: 8, 300: 62}  # of its network for EMNIST, which takes 200 rounds, and for CIFAR, which takes 300
 DELTAS = (2e-3, 5e-3)
 BUDGETS = (4, 6, 8, 10)  # of its Table 2

@@ -1,4 +1,4 @@
-"""Runs Shi et al.'s algorithms at one certified ε and keeps what each gave; run again, it goes on where it stopped.
+"""Runs Shi et al.'s algorithms at one certified ε and keeps what each gave. Run again, it continues where it stopped.
 
 python -m experiments.fedsam.reproduce --device cuda --data-dir DATA --seeds 3
 python -m experiments.fedsam.reproduce --only femnist --limit-s 500 --out OUT    # results into OUT/results.jsonl

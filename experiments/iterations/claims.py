@@ -74,12 +74,12 @@ def of_gaussian(sweeps: Sweeps) -> Iterator[Verdict]:
 
 
 def _is_complete(curves: Mapping[Any, Curve], asked: Collection[Any], places: Collection[int]) -> bool:
-    """Whether every place of every curve was run: of less, nothing is said."""
+    """Return whether every place of every curve was run; claims are judged only then."""
     return set(curves) == set(asked) and all(set(curve) == set(places) for curve in curves.values())
 
 
 def _finite_best(sweeps: Sweeps, curves: dict[float | None, Curve]) -> Verdict:
-    """Whether both ends of each curve lie clearly above its lowest place."""
+    """Return whether both ends of each curve are clearly above its lowest place."""
     told, holds = [], True
     for epsilon, curve in curves.items():
         if epsilon is None:

@@ -34,19 +34,19 @@ class Federation:
         return -(-rounds * cohort // self.ours)
 
     def published_noise(self, epsilon: float, turns: int) -> float:
-        """m as the paper has it: so that so many releases of sensitivity Ξ cost its ε (Theorems 1 and 2)."""
+        """Return the paper's m: with it, `turns` releases of sensitivity Ξ cost its ε (Theorems 1 and 2)."""
         return ClientNoise(kind=self.kind, epsilon=epsilon, delta=self.delta).multiplier(turns)
 
     def matched_noise(self, epsilon: float, turns: int) -> float:
-        """m at which our averages are as noisy as the paper's."""
+        """Return the m with which our averages are as noisy as the paper's."""
         return self.published_noise(epsilon, turns) / math.sqrt(self.fewer)
 
     def claimed_epsilon(self, noise: float, turns: int) -> float:
-        """The ε of so many releases of that noise as the paper counts: two updates at most Ξ apart."""
+        """Return the ε of `turns` releases as the paper counts it, with two updates at most Ξ apart."""
         return fu_client_noise.claimed_epsilon(self.kind, noise, turns, self.delta)
 
     def certified_epsilon(self, noise: float, turns: int) -> float:
-        """The ε of so many releases of that noise, when two updates of norm Ξ lie up to 2Ξ apart."""
+        """Return the ε of `turns` releases when two updates of norm Ξ may be 2Ξ apart."""
         return fu_client_noise.certified_epsilon(self.kind, noise, turns, self.delta)
 
     def loudness(self, noise: float, cohort: int) -> float:

@@ -1,4 +1,4 @@
-"""What was measured at each point, and which rate and clip were chosen from the runs without noise."""
+"""The results at each point, and the rate and clip that runs without noise choose."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -42,11 +42,11 @@ class PointResults:
         return GRIDS[self.kind]
 
     def by_seed(self, point: Point) -> dict[int, float]:
-        """The final metric by seed; accuracies in percent. Empty where the point was not run."""
+        """Return the final metric by seed, accuracies in percent. Empty if the point was not run."""
         return {each["seed"]: self._scale_metric(each["metrics"]) for each in self._point_results(point)}
 
     def on_the_way(self, point: Point, total: int) -> dict[int, float]:
-        """The same after so many of a run's iterations, where it was looked at then."""
+        """Return the metric by seed after `total` of a run's iterations, where the run was evaluated then."""
         return {
             each["seed"]: self._scale_metric(line)
             for each in self._point_results(point)
@@ -55,7 +55,7 @@ class PointResults:
         }
 
     def by_total(self, epsilon: float | None, rate: float, clip: float) -> dict[int, dict[int, float]]:
-        """Each T's metric by seed. Without noise nothing depends on how long a run goes on: one tells of all."""
+        """Return the metric by seed for each T. Without noise the longest run has the values of all shorter ones."""
         longest = Point(self.kind, epsilon, self.grid.totals[-1], self.grid.fixed_local, rate, clip)
         if epsilon is None:
             found = {total: self.on_the_way(longest, total) for total in self.grid.totals}
@@ -70,7 +70,7 @@ class PointResults:
         return {local: values for local, point in points.items() if (values := self.by_seed(point))}
 
     def certified_epsilon(self, point: Point) -> float | None:
-        """What the run's own card says."""
+        """Return the ε on the run's own card."""
         return max(
             (float(each["epsilon"]) for each in self._point_results(point) if each["epsilon"] is not None), default=None
         )
@@ -84,7 +84,7 @@ class PointResults:
 
 
 def best(by: dict[int, dict[int, float]], grid: Grid) -> int:
-    """The place whose mean is best; the first of several."""
+    """Return the place with the best mean, the first of several."""
     sign = 1 if grid.least else -1
     return min(by, key=lambda at: sign * mean(list(by[at].values())).value)
 

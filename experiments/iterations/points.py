@@ -101,7 +101,7 @@ class Grid:
     epsilons: tuple[float | None, ...]
     totals: tuple[int, ...]  # T, at the E that follows
     fixed_local: int
-    fixed_total: int  # T, at which E is one of those that follow
+    fixed_total: int  # the T of the sweep over `locals`
     locals: tuple[int, ...]
     step: int  # iterations after which a run without noise is looked at
     rated: str = "learning rate"
@@ -175,7 +175,7 @@ TOTALS_BY_RULE, RULED = (1, *range(10, 121, 10)), 3.0  # Figure 7: T, and the pa
 
 
 def tuning(kind: str) -> list[Point]:
-    """Runs without noise, as long as those of Figures 1 and 2, of which the rate and the clip are chosen."""
+    """Return runs without noise, as long as those of Figures 1 and 2, that choose the rate and the clip."""
     grid = GRIDS[kind]
     return [Point(kind, None, grid.tuned, grid.fixed_local, rate, clip) for rate in grid.rates for clip in grid.clips]
 

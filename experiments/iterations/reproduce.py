@@ -1,4 +1,4 @@
-"""Runs Fu et al.'s figures and keeps what each run gave; run again, it goes on where it stopped.
+"""Runs Fu et al.'s figures and keeps what each run gave. Run again, it continues where it stopped.
 
 python -m experiments.iterations.reproduce --only laplace --seeds 5 --data-dir DATA
 python -m experiments.iterations.reproduce --only gaussian --device cuda --data-dir DATA

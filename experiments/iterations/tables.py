@@ -18,7 +18,7 @@ def noise() -> Iterator[str]:
     yield "|---|---:|---:|---:|---:|---:|---:|"
     firsts: dict[Federation, str] = {}
     for kind, federation in FEDERATIONS.items():
-        firsts.setdefault(federation, kind)  # noise knows no learning rate
+        firsts.setdefault(federation, kind)  # the noise does not depend on the learning rate
     for federation, kind in firsts.items():
         grid = GRIDS[kind]
         rounds = grid.tuned // grid.fixed_local

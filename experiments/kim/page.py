@@ -41,8 +41,8 @@ curve has no place here.
 
 RATE = """## Transmission rate against ε
 
-Bits for one gradient, rounded to steps of 1, at the proposed noise. *Printed* is the poster's upper bound; it lies
-below what the noise alone takes, so it is no bound. *At most* is true.
+Bits for one gradient, rounded to steps of 1, at the proposed noise. *Printed* is the poster's upper bound; it is
+below what the noise alone takes, so it bounds nothing. *At most* is true.
 """
 
 

@@ -175,5 +175,5 @@ def results() -> list[Result]:
 
 @cache
 def claimed_noise(steps: int) -> float:
-    """Of one client, with which Theorem 4.6 would have so many steps of all clients at the target together."""
+    """Return the noise of one client with which, by Theorem 4.6, all clients' steps together would meet the target."""
     return calibration.calibrate_noise(lambda noise: sampled_gaussian(noise, RATE, steps), TARGET) / math.sqrt(CLIENTS)

@@ -23,7 +23,7 @@ from experiments.local_steps.cells import (
 )
 
 DOCS = HERE.parents[1] / "docs" / "results"
-ALLOWED = 0.5  # points that convex_local may lie below the claim
+ALLOWED = 0.5  # points that convex_local may be below the claim
 
 INTRODUCTION = """# Several local steps, soundly: accuracy at one ε
 
@@ -42,11 +42,12 @@ Every method has eight settings or more, tried on seed 0 for each number of roun
 was then run on seeds 1, 2 and 3. No ε here covers that choice. DP-SGD's batches have a rate of 0.05. A fade is the last
 round's learning rate over the first one's; step is the learning rate times the clip.
 
-The grids were not drawn alike. They followed single runs by hand on seed 0, of which `convex_local` had most (the table
-of grids counts them). Two are larger than the others', and were widened after a first look at the results: the claim's,
-which was best at its edge, to 18 settings, and `convex_local`'s to 16. Many winners still lie at an edge of their grid,
-so a wider one may raise any row. Nor has any of them a server's momentum, which is free, and worth most to S = 1.
-Some settings were run on a CPU and others on a GPU, whose random streams differ: there seed 0 is another draw.
+The grids were not drawn alike. They followed single runs by hand on seed 0, and `convex_local` had most of these (the
+table of grids counts them). Two are larger than the others', and were widened after a first look at the results: the
+claim's, which was best at its edge, to 18 settings, and `convex_local`'s to 16. Many winners are still at an
+edge of their grid, so a wider one may raise any row. Nor has any of them a server's momentum, which is free, and worth
+most to S = 1. Some settings were run on a CPU and others on a GPU, whose random streams differ: seed 0
+is another draw there.
 """
 
 

@@ -1,4 +1,4 @@
-"""Tunes each way to train on one seed, runs the best of each on three others; run again, it goes on where it stopped.
+"""Tunes each way to train on one seed, runs the best of each on three others. Run again, it continues where it stopped.
 
 python -m experiments.local_steps.reproduce --device cuda --data-dir DATA
 python -m experiments.local_steps.reproduce --only mnist --limit-s 500 --out OUT    # results into OUT/results.jsonl

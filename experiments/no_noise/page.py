@@ -41,7 +41,7 @@ trainer needs one above 0. That is {epoch_share:.1f} % of the claimed noise for 
 guarantee. No run here keeps ε = 1.
 
 The paper prints no numbers beside its Figure 1. It says that an epoch is better than a step by roughly 16 points,
-which is 23 %: so about {base:.1f} % and {top:.1f} %; by the rounding of both, the second lies between {least:.1f} and
+which is 23 %: so about {base:.1f} % and {top:.1f} %; by the rounding of both, the second is between {least:.1f} and
 {most:.1f} %.
 """
 

@@ -1,4 +1,4 @@
-"""How far our numbers lie from the paper's, with our settings and with those of the authors' code."""
+"""How far our numbers are from the paper's, with our settings and with those of the authors' code."""
 
 import statistics
 from collections.abc import Iterator

@@ -51,7 +51,7 @@ def cells(table: dict[str, Any]) -> Iterator[Cell]:
 
 
 def with_settings(settings: str, cells: list[Cell]) -> list[Cell]:
-    """The same cells with other settings; in the authors' code all clients but a single one overlap."""
+    """Return the cells with other settings. In the authors' code, two or more clients always overlap."""
     if settings != "authors":
         return [replace(cell, settings=settings) for cell in cells]
     changed = [replace(cell, settings=settings, overlapping=cell.clients > 1) for cell in cells]

@@ -50,14 +50,14 @@ accuracy in percent after the last round. In the tables of splits a cell has the
 there are where there are fewer. A dash is a cell that was not run. The paper averages ten runs, and prints no errors.
 
 - **Our settings** were chosen before the authors' code was found: the paper gives neither its batch size nor its
-  delta, and ours are 256 and 1e-5. Clients are disjoint, pixels lie between 0 and 1, the CNNs are those of the papers
+  delta, and ours are 256 and 1e-5. Clients are disjoint, pixels are between 0 and 1, the CNNs are those of the papers
   that it cites, and features are normalised without anything to learn.
 - **The authors' settings** are those of their public code (BhaskarSteve/pfl, commit 1f32f15): a batch of 64; each of
   ten clients draws a tenth of the data by itself, so that they overlap; standardised pixels; a CNN of 10,650 parameters
-  on grey pictures, whose dense layer has ReLU in any case; GroupNorm with 27 groups and learned factors before
-  SN+Linear and SN+CNN. Their networks are built anew in `experiments/pfl/authors/networks.py`.
+  on grey pictures, whose dense layer always has ReLU; GroupNorm with 27 groups and learned factors before
+  SN+Linear and SN+CNN. Their networks are rebuilt in `experiments/pfl/authors/networks.py`.
 
-Clip 1, learning rate 0.3 and momentum 0.5, which starts anew each round, are the paper's in both; the defaults of the
+Clip 1, learning rate 0.3 and momentum 0.5, which restarts each round, are the paper's in both; the defaults of the
 code's program for CNNs are 0.1 and 0.9, so its defaults don't prove what was run.
 """
 

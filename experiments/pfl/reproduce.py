@@ -1,4 +1,4 @@
-"""Runs the cells of PFL's tables and keeps what each gave; run again, it goes on where it stopped.
+"""Runs the cells of PFL's tables and keeps what each gave. Run again, it continues where it stopped.
 
 python -m experiments.pfl.reproduce table2 --models cnn-ts sn-linear --splits 1x20 20x1 --seeds 3
 python -m experiments.pfl.reproduce table2 table3 --settings authors --part 1/10    # and nine more beside it
@@ -109,7 +109,7 @@ def _examples(data: _DataSet, paths: Paths) -> Examples:
 
 
 def select_runs(arguments: argparse.Namespace, refuse: Callable[[str], NoReturn]) -> list[tuple[Cell, int]]:
-    """The cells that were asked for and are not there yet, those that share their data together."""
+    """Return the wanted cells without a result, grouped by the data they read."""
     names = arguments.tables or TABLES
     _check_known(refuse, "TABLE", names, TABLES)
     found = list(dict.fromkeys(cell for name in names for cell in cells(table(name))))
@@ -120,7 +120,7 @@ def select_runs(arguments: argparse.Namespace, refuse: Callable[[str], NoReturn]
             selection = [cell for cell in selection if of(cell) in wanted]
     selection = with_settings(arguments.settings, selection)
     if not selection:
-        refuse("no cell of these tables is all of what was asked for")
+        refuse("no cell of these tables fits all options")
     if lacking := [_file(cell).name for cell in selection if not _file(cell).exists()]:
         refuse(f"--settings: there is no {lacking[0]}")
     there = {(*(each[name] for name in Cell.__dataclass_fields__), each["seed"]) for each in results()}
@@ -149,7 +149,9 @@ def main() -> None:
     parser.add_argument("--part", type=part, default=(1, 1), metavar="I/N", help="this process's share of the runs")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--data-dir", type=Path)
-    parser.add_argument("--limit-s", type=float, default=float("inf"), help="start no cell after so many seconds")
+    parser.add_argument(
+        "--limit-s", type=float, default=float("inf"), metavar="S", help="start no cell after S seconds"
+    )
     parser.add_argument("--write", action="store_true", help="write docs/results/pfl.md from what is there")
     arguments = parser.parse_args()
     if arguments.write:

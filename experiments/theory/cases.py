@@ -23,7 +23,7 @@ TOTALS, LOCAL = (10, 20, 40, 80, 160), 1  # T of the sweep over T, at this E
 
 @dataclass(frozen=True)
 class World:
-    """So many clients, of whom so many join a round; T of the sweep over E; and with which ε each noise is run."""
+    """A number of clients and how many join a round, the T of the sweep over E, and the ε of each noise."""
 
     name: str
     clients: int

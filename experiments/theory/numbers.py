@@ -59,7 +59,7 @@ def _c2() -> Iterator[str]:
         true = noise.certified_epsilon(TURNS)
         yield f"| {epsilon:g} | {noise.c2:.3f} | {noise.multiplier(TURNS):.3f} | ε = {true:.2f} |"
     yield ""
-    yield "The last column counts that two updates of norm Ξ lie up to 2Ξ apart. With Laplace noise it is twice the ε."
+    yield "The last column counts that two updates of norm Ξ may be 2Ξ apart. With Laplace noise it is twice the ε."
     yield ""
 
 
@@ -103,7 +103,7 @@ def _constants() -> Iterator[str]:
         named = f"{each.name}, {each.noise.kind}, ε = {each.noise.epsilon:g}"
         yield f"| {named} | {printed:.4g} | {corrected:.4g} | {each.total} | {allowed} |"
     yield ""
-    yield "Corrected, two clipped gradients lie 2ζ apart (four times C_M), and the Gaussian variance has no factor 2"
+    yield "Corrected, two clipped gradients may be 2ζ apart (four times C_M), and the Gaussian variance has no factor 2"
     yield "(half of it). The largest E of each row is b·T/N, where every client uploads once: the paper's E* = 24 on"
     yield "FEMNIST at ε = 10 is that."
     yield ""
@@ -112,7 +112,7 @@ def _constants() -> Iterator[str]:
 def _sensitivities() -> Iterator[str]:
     rate, local, clip, examples = 0.1, 5, 3.0, 200
     found = update_sensitivity(rate, local, clip, examples)
-    yield f"### How far apart two updates lie: η = {rate}, E = {local}, ζ = {clip:g}, n_l = {examples}\n"
+    yield f"### How far apart two updates are: η = {rate}, E = {local}, ζ = {clip:g}, n_l = {examples}\n"
     yield "| as printed, ηEζ | true, 2ηEζ | with every example's gradient clipped, 2ηζ(1/n_l + E − 1) |"
     yield "|---:|---:|---:|"
     yield f"| {found.printed_distance:.4g} | {found.true_distance:.4g} | {found.example_distance:.4g} |"

@@ -18,7 +18,7 @@ DOCS = cases.HERE.parents[1] / "docs" / "results"
 INTRODUCTION = f"""# Theory beside simulation: Theorem 3 of Fu et al. 2021
 
 Written by `python -m experiments.theory.reproduce` from `experiments/theory/results.jsonl`. Theorem 3 bounds
-Y_T = E‖θ_T − θ*‖² after T local iterations, E of them between two uploads, each of which carries noise of the client's
+Y_T = E‖θ_T − θ*‖² after T local iterations, E of them between two uploads; each upload carries noise of the client's
 own. Here it is put beside what happens on a task that it is about: linear regression with {PARAMETERS} parameters,
 whose loss is strongly convex. Data is synthetic: every client has {EXAMPLES} examples with standard normal inputs, and
 weights of its own, about {SPREAD:g} away from common weights of norm {DISTANCE:g}. Runs are by the recipe `ldp_fedavg`
@@ -53,8 +53,8 @@ KNOWN = f"""## What the theorem takes as known
 
 From a pilot on the same synthetic data (`discreet.planning.pilot`); on private data, no ε would cover it. G is
 {MARGIN:g} times the largest gradient that a run without noise meets, and ζ cuts nothing up to it: ζ = G in L2 with
-Gaussian noise, ζ = √p·G in L1 with Laplace noise. Where everyone joins, the bound is proven as it stands, as long as
-gradients keep to G. Where clients take turns it is not: the proof draws cohorts at random.
+Gaussian noise, ζ = √p·G in L1 with Laplace noise. Where everyone joins, the bound is proven without changes, as long as
+no gradient exceeds G. Where clients take turns it is not: the proof draws cohorts at random.
 """
 
 EVERY = """## Every E
@@ -103,7 +103,7 @@ def verdicts(measured: CaseResults, sweeps: list[Sweep], longer: list[Longer]) -
 
 
 def _bound_holds(measured: CaseResults) -> Verdict:
-    """Whether no mean lies above its bound, and in how many cases the theorem's assumptions held."""
+    """Check that no mean is above its bound, and count the cases in which the theorem's assumptions held."""
     slack = {case: measured.slack(case) for case in cases.all_cases()}
     assumed = [case for case in slack if measured.meets_assumptions(case)]
     tightest, loosest = min(slack, key=lambda case: slack[case]), max(slack, key=lambda case: slack[case])

@@ -1,4 +1,4 @@
-"""Runs a strongly convex task beside Fu et al.'s Theorem 3; run again, it goes on where it stopped.
+"""Runs a strongly convex task beside Fu et al.'s Theorem 3. Run again, it continues where it stopped.
 
 python -m experiments.theory.reproduce           # about four minutes on one core, then the page
 python -m experiments.theory.reproduce --page    # the page alone, from all results

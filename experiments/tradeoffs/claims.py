@@ -77,7 +77,7 @@ def rate(measured: RowResults, clipping: str) -> Verdict:
 
 
 def coarse_rounding(measured: RowResults) -> Verdict:
-    """The same bound where numbers are rounded as coarsely as they are noisy."""
+    """Check the bound where numbers are rounded as coarsely as they are noisy."""
     uploads = {epsilon: measured.plan("alike", f"example {epsilon:g}").uploads()[0] for epsilon in EPSILONS}
     bounds = {epsilon: upload.max_bits(step=upload.deviation) for epsilon, upload in uploads.items()}
     holds = all(bounds[low] > bounds[high] for low, high in pairwise(EPSILONS))
@@ -132,9 +132,9 @@ def departure(measured: RowResults) -> Verdict:
     gap = paired_difference(stopped.accuracy, ended.accuracy)
     gone = sum(each < last for each in rounds)
     told = (
-        f"{mean_text(list(ended.accuracy.values()))} after {last} rounds, of which {gone} of {len(rounds)} clients "
-        f"could pay for a part only; {mean_text(list(stopped.accuracy.values()))} after {first}, when the first one's "
-        f"budget is spent: {gap_text(gap)} points."
+        f"{mean_text(list(ended.accuracy.values()))} after {last} rounds, though {gone} of {len(rounds)} clients "
+        f"could pay for only a part of them; {mean_text(list(stopped.accuracy.values()))} after {first}, when the "
+        f"first one's budget is spent: {gap_text(gap)} points."
     )
     verdict = _yes(gap.value > 0) if is_clear(gap) else _unclear(gap, better=True)
     return Verdict("Is going on without those who left better than stopping at the first?", verdict, told)

@@ -41,8 +41,8 @@ gradients, no clip, no noise) the model reaches {ceiling} % and a loss of {least
 10 % and ln 10 = 2.303.
 
 The last columns are rates in **bits a coordinate**, for numbers rounded to steps of {step:g}·C. The paper's rate is a
-differential entropy, which is no number of bits before a step is chosen; and its bound adds two of them, which says
-nothing of the entropy of a sum, and here lies below what the noise alone takes. Instead, with s the deviation of the
+differential entropy, which gives a number of bits only for a chosen step; and its bound adds two of them, which
+does not bound the entropy of a sum, and here is below what the noise alone takes. Instead, with s the deviation of the
 noise that is sent (here always more than the step), and m·C² ≥ E‖mean‖² (m = 1; for clipped examples 1 + (1−q)/(qn),
 as batches vary):
 
@@ -83,8 +83,8 @@ own numbers, with the ε that its card says; examples for each seed; the last tw
 
 LEAVING = """## Clients whose budgets end
 
-The same clients and budgets, but one noise for all, σ = {noise:g}, over {rounds} rounds: whoever can't pay for a round
-leaves before it, which follows from public numbers alone; the others go on, and count for the whole.
+The same clients and budgets, but one noise for all, σ = {noise:g}, over {rounds} rounds: a client that can't pay for a
+round leaves before it, which follows from public numbers alone; the others continue, and count for the whole.
 """
 
 
@@ -207,6 +207,6 @@ def _new_label(axes: Any, label: str) -> str:
 
 
 def _refill_paragraphs(text: str) -> str:
-    """Paragraphs anew, whose numbers have changed their lengths; headings and formulas as they are."""
+    """Wrap paragraphs again after numbers were filled in; leave headings and formulas as they are."""
     parts = text.strip("\n").split("\n\n")
     return "\n\n".join(part if part.startswith(("#", "    ")) else textwrap.fill(part, 120) for part in parts) + "\n"

@@ -10,7 +10,7 @@ from discreet.experiment.configuration import experiment_file
 HERE = Path(__file__).parent
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 OWN = (0.5, 1.0, 2.0, 4.0, 8.0)  # each is asked for by two clients
-RATES = {  # three learning rates for each ε, of which each row of the page has its best
+RATES = {  # three learning rates for each ε; each row of the page has its best
     "example": {
         0.25: (0.125, 0.25, 0.5),
         0.5: (0.25, 0.5, 1.0),

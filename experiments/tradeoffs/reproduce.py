@@ -1,4 +1,4 @@
-"""Runs Kim et al.'s trade-offs and keeps what each run gave; run again, it goes on where it stopped.
+"""Runs Kim et al.'s trade-offs and keeps what each run gave. Run again, it continues where it stopped.
 
 python -m experiments.tradeoffs.reproduce --data-dir DATA     # minutes on a CPU
 python -m experiments.tradeoffs.reproduce --page              # the page, from all results so far

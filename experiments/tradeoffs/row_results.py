@@ -14,7 +14,7 @@ BySeed = dict[int, float]
 
 @dataclass(frozen=True)
 class Row:
-    """The runs of one row at its best learning rate, after so many rounds."""
+    """The runs of one row at its best learning rate, after a number of rounds."""
 
     rate: float
     accuracy: BySeed  # percent
@@ -63,7 +63,7 @@ class RowResults:
     results: Sequence[Result]
 
     def row(self, file: str, what: str, after: int | None = None) -> Row:
-        """At the rate with the least test loss, then; of several the first. `after` so many rounds, not the last."""
+        """Return the row at the rate with the least test loss, the first of several; `after` a round, or the last."""
         rows = [_row(rate, runs, after) for rate, runs in self._by_rate(file, what).items()]
         return min(rows, key=lambda row: mean(list(row.loss.values())).value)
 

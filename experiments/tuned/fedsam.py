@@ -1,4 +1,4 @@
-"""DP-FedSAM and its rivals: the clip of every method, and the radius of those with SAM, are chosen alike."""
+"""DP-FedSAM and its rivals: validation data choose the clip of every method, and the radius of those with SAM."""
 
 import itertools
 from collections.abc import Iterator

@@ -16,7 +16,7 @@ AT_ONCE = 14  # runs that shared the GPU
 INTRODUCTION = """# Settings chosen on validation data
 
 Written by `python -m experiments.tuned.reproduce --page` from `experiments/tuned/results`. Every setting here
-was chosen on a fifth of each client's training examples, held out for that; the run that is told was then made on all
+was chosen on a fifth of each client's training examples, held out for that; the reported run was then made on all
 training examples, and test examples chose nothing. No ε covers the choice. Numbers are test accuracies in percent after
 the last round: means over three seeds ± their standard error. Differences are taken seed by seed; one is clear by a
 two-sided t test at 5 %, for three seeds at 4.3 standard errors, not corrected for the number of tests. Then the claim
@@ -82,10 +82,12 @@ was the rate too: with a rate for each T, T = 300 is better at both ε that have
 from two T.
 """
 
-FEDSAM_READING = """Two verdicts differ from those at the paper's clip of 0.2 for all: Fed-SMP-top_k failed there and
-holds here, and Fed-SMP-rand_k failed there and can't be told. A sparse update is shorter and has less noise, so it
-takes a larger clip; one clip for all doesn't fit it. A clip of 0.8 was tried after 0.4 had been the largest and the
-best for both: no method chooses it. Fed-SMP-top_k has its mask from public writers, whom the others don't use.
+FEDSAM_READING = """Three verdicts differ from those at the paper's clip of 0.2 for all: Fed-SMP-top_k failed there and
+holds here, Fed-SMP-rand_k failed there and can't be told, and DP-FedSAM-top_k, which showed no clear difference there,
+fails here: it chooses the clip of 0.2 and a smaller radius, and its mean hardly changes. The updates of Fed-SMP are
+shorter and have less noise, so they take a larger clip; one clip for all doesn't fit them. A clip of 0.8 was tried
+after 0.4 had been the largest and the best for both: no method chooses it. Fed-SMP-top_k has its mask from public
+writers, whom the others don't use.
 
 With five epochs DP-FedAvg is {longer:.2f} points better than with two. DP-FedSAM's five epochs were tuned, and its
 best validation accuracy, {sam:.2f} %, is {ahead:+.2f} from that of DP-FedAvg on the same writers; its final runs were

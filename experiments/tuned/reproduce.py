@@ -1,4 +1,4 @@
-"""Chooses settings on validation data and then runs what was chosen; run again, it goes on where it stopped.
+"""Chooses settings on validation data and then runs what was chosen. Run again, it continues where it stopped.
 
 python -m experiments.tuned.reproduce heikkila --device cuda --data-dir DATA
 python -m experiments.tuned.reproduce fu --phase validation --part 1/10 --out OUT    # and nine more beside it

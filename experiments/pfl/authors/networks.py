@@ -1,4 +1,4 @@
-"""The networks of the authors' code, built anew from their shapes (BhaskarSteve/pfl at commit 1f32f15).
+"""The networks of the authors' code, rebuilt from their shapes (BhaskarSteve/pfl at commit 1f32f15).
 
 Tempered sigmoids with s = 2, T = 2 and o = 1 are tanh. ScatterNet sees pixels from 0 to 255 there and from 0 to 1 here:
 group normalisation forgets the factor but for its small constant, which is divided by 255² instead.
