@@ -106,7 +106,7 @@ def write_policy(
     Raises:
         InvalidInput: The experiment adds no noise, or the shared ledger can't count it.
     """
-    budget = _experiment_budget(app, algorithm)
+    budget, parts = _experiment_budget(app, algorithm), client_parts(algorithm)
     period, budgets = ("year", (budget,)) if shared is None else (shared[0], Ledger.open(shared[1]).budgets)
     where = "The policy" if shared is None else str(shared[1])
     check_budgets(budgets, app.experiment.privacy, algorithm, app.population, where)
@@ -120,7 +120,7 @@ def write_policy(
         server_key=app.deployment.server_key,
         digest=app.digest,
         secure=str(algorithm.aggregation.is_secure).lower(),
-        cohort=max(2, plan_session(algorithm, app.population.clients).needed),
+        cohort=2 if parts else max(2, plan_session(algorithm, app.population.clients).needed),
         graph=GRAPH_WARNING if uses_graph(app) else "",
         trust=CLEAR_WARNING if needs_server_trust(app) else TRUST_COMMENT,
         data_ranges=str(data_ranges).lower(),
@@ -130,7 +130,6 @@ def write_policy(
         relations="".join(f"# {relation}\n" for relation in relations),
         budgets=AGREED_BUDGET if shared is None else LEDGER_BUDGET.format(ledger=shared[1].name),
     )
-    parts = client_parts(algorithm)
     if parts:
         entries = "".join(PARTS_ENTRY.format(sha256=own.sha256) for own in parts)
         head += PARTS_WARNING.format(titles=", ".join(own.kind for own in parts), entries=entries)
@@ -151,7 +150,7 @@ def needs_server_trust(app: AppFolder) -> bool:
 def uses_graph(app: AppFolder) -> bool:
     """Whether the secure sums are so large that each client shares masks with only some of the others."""
     algorithm = app.experiment.algorithm
-    secure = algorithm.aggregation.is_secure
+    secure = not client_parts(algorithm) and algorithm.aggregation.is_secure
     return secure and plan_degree(algorithm, app.population, signed=True).assumptions is not None
 
 
