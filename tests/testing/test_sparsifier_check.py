@@ -52,6 +52,11 @@ def test_a_sound_sparsifier_of_a_users_own_passes(sound: Any) -> None:
     assert check_sparsifier(sound)[0].startswith("Selected coordinates of 4 clients in 3 rounds")
 
 
+def test_a_large_model_has_no_zero_that_looks_left_out() -> None:
+    """Of four million random numbers in single precision some are zero."""
+    assert check_sparsifier(FirstHalf(), {"weight": torch.zeros(1000, 1000)})  # type: ignore[arg-type]
+
+
 class LargestAsIndependent(Largest):
     depends_on_data = False
 

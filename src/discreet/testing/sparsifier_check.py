@@ -61,7 +61,9 @@ def public_update(params: Params, round: int) -> Params:
 
 
 def _block(params: Params, seed: int, clients: int = CLIENTS) -> Params:
+    """Return random updates without a zero, so that a zero shows what was left out."""
     values = torch.randn(clients, count_values(params), generator=torch.Generator().manual_seed(seed))
+    values[values == 0] = 1
     return unflatten(values.to(next(iter(params.values()))), params)
 
 

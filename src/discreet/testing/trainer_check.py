@@ -80,7 +80,8 @@ def try_trainer(
     for members, group in algorithm.client_groups(population)[:MOST_GROUPS]:
         clients = smallest_clients(population.examples, members or range(population.clients))
         sizes = tuple(population.examples[client] for client in clients)
-        own_inputs, own_targets = synthetic_examples(sum(sizes), inputs, targets)
+        device = next(iter(params.values())).device
+        own_inputs, own_targets = synthetic_examples(sum(sizes), inputs.to(device), targets.to(device))
         trial = TrainerTrial(group.trainer, loss, params, clients, sizes, own_inputs, own_targets)
         tried |= dict.fromkeys(_try(trial))
     return list(tried)
