@@ -112,12 +112,12 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print the measurements as one object")
     parser.add_argument("--write", action="store_true", help="also write docs/results/accounting.md anew")
     parser.add_argument("--repetitions", type=int, default=9, help="of each measurement; medians are shown (9)")
-    chosen = parser.parse_args()
-    results = measure(chosen.repetitions)
-    if chosen.write:
+    options = parser.parse_args()
+    results = measure(options.repetitions)
+    if options.write:
         PAGE.parent.mkdir(parents=True, exist_ok=True)
         PAGE.write_text(page(results), encoding="utf-8")
-    print(json.dumps(asdict(results)) if chosen.json else page(results))
+    print(json.dumps(asdict(results)) if options.json else page(results))
 
 
 def measure(repetitions: int) -> Results:

@@ -68,8 +68,8 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=3, help="(3)")
     parser.add_argument("--rounds", type=int, default=10, help="of which the first, that also begins, is apart (10)")
     results.add_options(parser, "deployed")
-    chosen = parser.parse_args()
-    results.publish("deployed", chosen, lambda: measure_deployment(chosen.clients, chosen.rounds), page)
+    options = parser.parse_args()
+    results.publish("deployed", options, lambda: measure_deployment(options.clients, options.rounds), page)
 
 
 def measure_deployment(clients: int, rounds: int) -> results.Entry:

@@ -58,18 +58,18 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="as in discreet run")
     parser.add_argument("--json", action="store_true", help="print the measurements as one object")
     parser.add_argument("--write", action="store_true", help="also write docs/results/digits.md anew")
-    chosen = parser.parse_args()
-    if chosen.write and (chosen.set or chosen.seed is not None):
+    options = parser.parse_args()
+    if options.write and (options.set or options.seed is not None):
         parser.error("--write is about the built-in experiment in fresh runs: leave out --set and --seed")
-    series = measure(chosen.runs, chosen.seed, chosen.set)
-    if chosen.write:
+    series = measure(options.runs, options.seed, options.set)
+    if options.write:
         FOLDER.mkdir(parents=True, exist_ok=True)
         (FOLDER / "digits.md").write_text(page(series), encoding="utf-8")
-    if chosen.json:
+    if options.json:
         summary = {"mean": series.mean, "standard_error": series.standard_error, "least": series.least}
         print(json.dumps(asdict(series) | summary))
     else:
-        print(page(series) if not chosen.set else "\n".join(_table(series)))
+        print(page(series) if not options.set else "\n".join(_table(series)))
 
 
 def measure(runs: int, first_seed: int | None, overrides: list[str]) -> Series:

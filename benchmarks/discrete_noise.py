@@ -47,8 +47,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=9, help="of each measurement; the best is shown (9)")
     results.add_options(parser, "discrete_noise")
-    chosen = parser.parse_args()
-    results.publish("discrete_noise", chosen, lambda: measure(chosen.turns), page)
+    options = parser.parse_args()
+    results.publish("discrete_noise", options, lambda: measure(options.turns), page)
 
 
 def measure(turns: int) -> results.Entry:

@@ -150,8 +150,8 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=results.DEVICES)
     parser.add_argument("--repeats", type=int, default=7, help="of each measurement; medians are shown (7)")
     results.add_options(parser, "dp_sgd")
-    chosen = parser.parse_args()
-    results.publish("dp_sgd", chosen, lambda: measure(chosen.device, chosen.repeats), page)
+    options = parser.parse_args()
+    results.publish("dp_sgd", options, lambda: measure(options.device, options.repeats), page)
 
 
 def measure(name: str, repeats: int) -> results.Entry:

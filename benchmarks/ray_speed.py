@@ -42,12 +42,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2, help="beside a crew of one (2)")
     parser.add_argument("--clients", type=int, default=64, help="all of them join (64)")
     parser.add_argument("--turns", type=int, default=7, help="medians are shown; one more warms up (7)")
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)  # as Ray's workers have
     before = os.getloadavg()[0]
-    found = race(chosen.workers, chosen.clients, chosen.turns)
+    found = race(options.workers, options.clients, options.turns)
     medians = {name: statistics.median(seconds) for name, seconds in found.items()}
-    one, more = medians[worker_label(1)], medians[worker_label(chosen.workers)]
+    one, more = medians[worker_label(1)], medians[worker_label(options.workers)]
     seconds = {name: [round(each, 3) for each in values] for name, values in found.items()}
     print(
         json.dumps(
@@ -55,7 +55,7 @@ def main() -> None:
                 "machine": results.machine(),
                 "versions": results.versions("discreet", "ray", "torch"),
                 "load": [round(before, 2), round(os.getloadavg()[0], 2)],
-                "clients": chosen.clients,
+                "clients": options.clients,
                 "seconds": seconds,
                 "median": {name: round(value, 3) for name, value in medians.items()},
                 "times_as_fast_as_one_worker": round(one / more, 2),

@@ -147,8 +147,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=30, help="of ours in each turn; medians are shown (30)")
     parser.add_argument("--without-pfl", action="store_true", help="measure ours only")
     results.add_options(parser, "round")
-    chosen = parser.parse_args()
-    results.publish("round", chosen, lambda: measure(chosen.device, chosen.rounds, alone=chosen.without_pfl), page)
+    options = parser.parse_args()
+    results.publish("round", options, lambda: measure(options.device, options.rounds, alone=options.without_pfl), page)
 
 
 def measure(name: str, rounds: int, *, alone: bool) -> results.Entry:

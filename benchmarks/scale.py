@@ -55,16 +55,16 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="also write docs/scale.md anew")
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from what is kept")
     parser.add_argument("--cell", help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.cell:
-        print(json.dumps(run(Cell(*json.loads(chosen.cell)))))
+    options = parser.parse_args()
+    if options.cell:
+        print(json.dumps(run(Cell(*json.loads(options.cell)))))
         return
-    entry = json.loads(DATA.read_text()) if chosen.page else measure()
-    if chosen.write:
+    entry = json.loads(DATA.read_text()) if options.page else measure()
+    if options.write:
         DATA.write_text(json.dumps(entry, indent=2) + "\n")
-    if chosen.write or chosen.page:
+    if options.write or options.page:
         PAGE.write_text(page(entry))
-    print(json.dumps(entry) if chosen.json else page(entry))
+    print(json.dumps(entry) if options.json else page(entry))
 
 
 def measure() -> results.Entry:

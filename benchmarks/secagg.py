@@ -93,9 +93,9 @@ class Session:
 
     def _time_step(self, what: str, call: Callable[..., Any], *given: Any) -> Any:
         begun = self.clock()
-        made = call(*given)
+        result = call(*given)
         self.seconds[what] += self.clock() - begun
-        return made
+        return result
 
     def _send(self, messages: dict[int, bytes], what: str) -> None:
         for message in messages.values():
@@ -225,9 +225,9 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=7, help="of each side; medians are shown (7)")
     parser.add_argument("--largest", type=int, default=max(COHORTS), help=f"cohort ({max(COHORTS)})")
     results.add_options(parser, "secagg")
-    chosen = parser.parse_args()
-    results.publish("secagg", chosen, lambda: measure(chosen.turns, chosen.largest), page)
-    if chosen.write or chosen.merge is not None:
+    options = parser.parse_args()
+    results.publish("secagg", options, lambda: measure(options.turns, options.largest), page)
+    if options.write or options.merge is not None:
         draw()
 
 

@@ -32,15 +32,15 @@ def main() -> None:
 
 
 def candidates(parameters: int) -> dict[str, Callable[[], object]]:
-    drawn: dict[str, Callable[[], object]] = {}
+    draws: dict[str, Callable[[], object]] = {}
     for kind, rows in blocks().items():
         for dtype in (torch.float32, torch.float64):
             model = {"weight": torch.zeros(parameters, dtype=dtype)}
-            drawn[f"{kind} normals, {dtype}"] = partial(rows.open().normal, model)
-        drawn[f"{kind} uniforms"] = partial(rows.open().uniform, [parameters])
+            draws[f"{kind} normals, {dtype}"] = partial(rows.open().normal, model)
+        draws[f"{kind} uniforms"] = partial(rows.open().uniform, [parameters])
     for bits in (ChaCha(key=1), AESCounter(key=1), np.random.PCG64(1)):
-        drawn[f"bare normals, {type(bits).__name__}"] = partial(np.random.Generator(bits).standard_normal, parameters)
-    return drawn
+        draws[f"bare normals, {type(bits).__name__}"] = partial(np.random.Generator(bits).standard_normal, parameters)
+    return draws
 
 
 def openings() -> dict[str, Callable[[], object]]:

@@ -156,24 +156,24 @@ class Variant:
 
     def _published_epoch(self) -> dict[str, Any]:
         """Compose the parts: the recipe has no argument for momentum at clients."""
-        given = EPOCH[self.data, self.rounds]
+        paper = EPOCH[self.data, self.rounds]
         trainer = {
             "kind": "dp_sgd",
             "epochs": [1],
             **SETS[self.data].epoch,
-            "clip_norm": given.clip_norm,
-            "learning_rate": given.learning_rate,
-            "momentum": given.momentum,
-            "noise_multiplier": given.noise_multiplier,
+            "clip_norm": paper.clip_norm,
+            "learning_rate": paper.learning_rate,
+            "momentum": paper.momentum,
+            "noise_multiplier": paper.noise_multiplier,
         }
-        server = {"kind": "sgd", "learning_rate": given.server_learning_rate, "momentum": given.server_momentum}
+        server = {"kind": "sgd", "learning_rate": paper.server_learning_rate, "momentum": paper.server_momentum}
         return {"trainer": trainer, "server": server, "as_published": True}
 
     def _published_step(self) -> dict[str, Any]:
         """One step has no use for momentum that restarts each round."""
-        given = STEP[self.data, self.rounds]
-        server = {"kind": "sgd", "learning_rate": given.server_learning_rate, "momentum": given.server_momentum}
-        own = {"clip_norm": given.clip_norm, "learning_rate": given.learning_rate, "server": server}
+        paper = STEP[self.data, self.rounds]
+        server = {"kind": "sgd", "learning_rate": paper.server_learning_rate, "momentum": paper.server_momentum}
+        own = {"clip_norm": paper.clip_norm, "learning_rate": paper.learning_rate, "server": server}
         return {"recipe": "ddp_fedavg", **SETS[self.data].step, **RING, "local_steps": 1, **own}
 
 

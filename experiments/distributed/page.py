@@ -104,18 +104,18 @@ def _page(found: list[Result]) -> Iterator[str]:
 
 
 def metric_values(
-    found: list[Result], asked: Variant | None, of: Callable[[list[Result], Variant], dict[int, float]]
+    found: list[Result], variant: Variant | None, of: Callable[[list[Result], Variant], dict[int, float]]
 ) -> list[float]:
     """By the seeds that nothing was chosen on."""
-    if asked is None:
+    if variant is None:
         return []
-    there = of(found, asked)
-    return [there[seed] for seed in seeds(asked.method) if seed in there]
+    there = of(found, variant)
+    return [there[seed] for seed in seeds(variant.method) if seed in there]
 
 
-def certified_text(found: list[Result], asked: Variant | None) -> str:
+def certified_text(found: list[Result], variant: Variant | None) -> str:
     """The ε of its cards, rounded up, and against whom."""
-    cards = [] if asked is None else select_results(found, asked)
+    cards = [] if variant is None else select_results(found, variant)
     if not cards:
         return "–"
     return f"{round_up(max(each['epsilon'] for each in cards), 3)}, {cards[0]['against']}"
@@ -139,9 +139,9 @@ def _settings() -> Iterator[str]:
             for given, method in ((EPOCH[data, rounds], CLAIM), (STEP[data, rounds], STEP_ALONE)):
                 own, total = given.noise_multiplier, given.noise_multiplier * math.sqrt(whole.clients)
                 event = given.sampled_event(1 if METHODS[method].claim else whole.clients)
-                shown = f"{own:.4f} | {total:.3f} | {claimed_text(data, method, rounds)}"
+                text = f"{own:.4f} | {total:.3f} | {claimed_text(data, method, rounds)}"
                 epsilon = round_up(accountant.epsilon(event, DELTA), 3)
-                yield f"| {whole.label} | {rounds} | {given.steps // rounds} | {shown} | {epsilon} |"
+                yield f"| {whole.label} | {rounds} | {given.steps // rounds} | {text} | {epsilon} |"
 
 
 def _accuracies(found: list[Result], data: str) -> Iterator[str]:
@@ -157,15 +157,15 @@ def _accuracies(found: list[Result], data: str) -> Iterator[str]:
         yield "| | final | best | ε claimed | ε certified, against |"
         yield "|---|---:|---:|---:|---:|"
         for name in methods(data):
-            asked = best(found, data, name, rounds)
+            variant = best(found, data, name, rounds)
             final, largest = (
-                mean_text(metric_values(found, asked, finals)),
-                mean_text(metric_values(found, asked, bests)),
+                mean_text(metric_values(found, variant, finals)),
+                mean_text(metric_values(found, variant, bests)),
             )
-            shown = (
-                f"{claimed_text(data, name, rounds) if METHODS[name].claim else ''} | {certified_text(found, asked)}"
+            text = (
+                f"{claimed_text(data, name, rounds) if METHODS[name].claim else ''} | {certified_text(found, variant)}"
             )
-            yield f"| {METHODS[name].label} | {final} | {largest} | {shown} |"
+            yield f"| {METHODS[name].label} | {final} | {largest} | {text} |"
     yield ""
 
 
@@ -183,16 +183,16 @@ def _gains(found: list[Result]) -> Iterator[str]:
     for data, whole in SETS.items():
         for rounds in (each for each in whole.rounds if select_runs(found, data, each)):
             pairs = [(STEP_ALONE, CLAIM), ("one_step", "claim"), *(("claim", name) for name in rest)]
-            shown = [_gap(found, data, rounds, less, more) for less, more in pairs]
-            yield f"| {whole.label} | {rounds} | +{GAINS[data]} | {' | '.join(shown)} |"
+            text = [_gap(found, data, rounds, less, more) for less, more in pairs]
+            yield f"| {whole.label} | {rounds} | +{GAINS[data]} | {' | '.join(text)} |"
     yield ""
 
 
 def _gap(found: list[Result], data: str, rounds: int, less: str, more: str) -> str:
     both = []
     for method in (less, more):
-        asked = best(found, data, method, rounds) if method in methods(data) else None
-        there = {} if asked is None else finals(found, asked)
+        variant = best(found, data, method, rounds) if method in methods(data) else None
+        there = {} if variant is None else finals(found, variant)
         both.append({seed: value for seed, value in there.items() if seed in seeds(method)})
     return gap_text(paired_difference(*both)) if set(both[0]) & set(both[1]) else "–"
 
@@ -229,10 +229,10 @@ def _coverage(found: list[Result]) -> Iterator[str]:
     for data, whole in SETS.items():
         for rounds in whole.rounds:
             tuned = [name for name in methods(data) if METHODS[name].tuned]
-            asked = sum(len(grid(data, name, rounds)) for name in tuned) + SEEDS * len(methods(data))
+            expected = sum(len(grid(data, name, rounds)) for name in tuned) + SEEDS * len(methods(data))
             there = len(select_runs(found, data, rounds))
-            missing += max(0, asked - there)
-            yield f"| {whole.label} | {rounds} | {there} | {asked} |"
+            missing += max(0, expected - there)
+            yield f"| {whole.label} | {rounds} | {there} | {expected} |"
     minutes = sum(each["seconds"] for each in found) / 60
     devices = ", ".join(sorted({each["device"] for each in found})) or "no device"
     rest = f"This command without `--page` makes the other {missing}." if missing else "None is missing."

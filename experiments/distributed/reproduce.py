@@ -40,8 +40,8 @@ def _run_data_set(data: str, conductor: Conductor) -> bool:
         there = conductor.all_results()
         winners = [each for method in wanted if (each := best(there, data, method, rounds)) is not None]
         for stop in (options.seeds, TUNED_ON + 1 + options.seeds):  # of what is not tuned, and of what is
-            told = [each for each in winners if seeds(each.method)[: options.seeds].stop == stop]
-            if not _run_variants(told, stop, conductor):
+            group = [each for each in winners if seeds(each.method)[: options.seeds].stop == stop]
+            if not _run_variants(group, stop, conductor):
                 return False
     return True
 

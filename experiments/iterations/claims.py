@@ -80,18 +80,18 @@ def _is_complete(curves: Mapping[Any, Curve], asked: Collection[Any], places: Co
 
 def _finite_best(sweeps: Sweeps, curves: dict[float | None, Curve]) -> Verdict:
     """Return whether both ends of each curve are clearly above its lowest place."""
-    told, holds = [], True
+    evidence, holds = [], True
     for epsilon, curve in curves.items():
         if epsilon is None:
             continue
         at, first, last = sweeps.best(curve), min(curve), max(curve)
         rises = [_times(curve[at], curve[end]) for end in (first, last)]
         holds = holds and first < at < last and all(is_clear(rise) for rise in rises)
-        told.append(
+        evidence.append(
             f"ε = {epsilon:g}: T* = {at}, and {_times_said(rises[0])} its loss at T = {first}, {_times_said(rises[1])} "
             f"at T = {last}"
         )
-    return Verdict(f"{sweeps.name}: is there a finite best T?", _yes(holds), "; ".join(told) + ".")
+    return Verdict(f"{sweeps.name}: is there a finite best T?", _yes(holds), "; ".join(evidence) + ".")
 
 
 def _best_place_moves(sweeps: Sweeps, curves: dict[float | None, Curve], what: str, *, rising: bool) -> Verdict:
@@ -99,10 +99,10 @@ def _best_place_moves(sweeps: Sweeps, curves: dict[float | None, Curve], what: s
     places = {epsilon: sweeps.best(curve) for epsilon, curve in curves.items()}
     row = list(places.values()) if rising else list(places.values())[::-1]
     steady, moved = row == sorted(row), row[0] < row[-1]
-    told = ", ".join(f"{place} at ε = {name(epsilon)}" for epsilon, place in places.items())
+    evidence = ", ".join(f"{place} at ε = {name(epsilon)}" for epsilon, place in places.items())
     claim = f"{what}* rises with ε?" if rising else f"{what}* grows as ε falls?"
     verdict = "Holds" if steady and moved else "Holds but for a step back" if moved else "Does not hold"
-    return Verdict(f"{sweeps.name}: {claim}", verdict, f"{what}* is {told}.")
+    return Verdict(f"{sweeps.name}: {claim}", verdict, f"{what}* is {evidence}.")
 
 
 def _rule(curves: dict[str, Curve]) -> Verdict:
@@ -119,10 +119,10 @@ def _rule(curves: dict[str, Curve]) -> Verdict:
         verdict = "Can't be told from these runs"
     ends = ", ".join(f"{value:.1f} with E = {rule}" for rule, value in means[last].items())
     at = ", ".join(str(total) for total, rule in lowest.items() if rule == RULE) or "none"
-    told = (
+    evidence = (
         f"At T = {last} the loss is {ends}: with {RULE}, {_times_said(above)} the lowest. It is the lowest at T = {at}."
     )
-    return Verdict(f"Laplace: does E = {RULE} let the loss rise least?", verdict, told)
+    return Verdict(f"Laplace: does E = {RULE} let the loss rise least?", verdict, evidence)
 
 
 def _times(less: dict[int, float], found: dict[int, float]) -> Mean:
@@ -136,7 +136,7 @@ def _times_said(rise: Mean) -> str:
 
 def _levels_off(sweeps: Sweeps, curves: dict[float | None, Curve]) -> Verdict:
     """Whether the last step in T moves accuracy little, and it ends little below its best."""
-    told, held, learned = [], {}, True
+    evidence, held, learned = [], {}, True
     for epsilon, curve in curves.items():
         if epsilon is None:
             continue
@@ -144,25 +144,25 @@ def _levels_off(sweeps: Sweeps, curves: dict[float | None, Curve]) -> Verdict:
         step, fall = paired_difference(curve[before], curve[last]), paired_difference(curve[at], curve[last])
         held[epsilon] = abs(step.value) <= LEVEL and fall.value >= -LEVEL
         learned = learned and mean(list(curve[at].values())).value > CHANCE
-        told.append(
+        evidence.append(
             f"ε = {epsilon:g}: {gap_text(step)} points from T = {before} to {last}, and {gap_text(fall)} beside the "
             f"best (T = {at})"
         )
     verdict = _epsilons_text(held) if learned else f"Can't be told where less than {CHANCE:g} % is learned"
-    return Verdict(f"{sweeps.name}: does accuracy level off in T?", verdict, "; ".join(told) + ".")
+    return Verdict(f"{sweeps.name}: does accuracy level off in T?", verdict, "; ".join(evidence) + ".")
 
 
 def _loss_levels_off(sweeps: Sweeps, curves: dict[float | None, Curve]) -> Verdict:
     """Whether the last step in T moves the loss little; it has no worst value to stop at, as accuracy has."""
-    told, held = [], {}
+    evidence, held = [], {}
     for epsilon, curve in curves.items():
         if epsilon is None:
             continue
         before, last = sorted(curve)[-2:]
         step = _times(curve[before], curve[last])
         held[epsilon] = abs(step.value) <= math.log(LEVEL_TIMES)
-        told.append(f"ε = {epsilon:g}: {_times_said(step)} the loss of T = {before} at T = {last}")
-    return Verdict(f"{sweeps.name}: does the loss level off in T?", _epsilons_text(held), "; ".join(told) + ".")
+        evidence.append(f"ε = {epsilon:g}: {_times_said(step)} the loss of T = {before} at T = {last}")
+    return Verdict(f"{sweeps.name}: does the loss level off in T?", _epsilons_text(held), "; ".join(evidence) + ".")
 
 
 def _epsilons_text(held: dict[float, bool]) -> str:

@@ -122,9 +122,9 @@ def _run_so_far(results: Sequence[Result], sweeps: dict[str, Sweeps]) -> Iterato
             yield f"- {grid.name}: {len(runs)} runs, too few to choose a rate by"
             continue
         seeds = len({each["seed"] for each in runs})
-        asked = len({*tuning(kind), *points.sweeps(kind, sweeps[kind].rate, sweeps[kind].clip)}) * seeds
+        expected = len({*tuning(kind), *points.sweeps(kind, sweeps[kind].rate, sweeps[kind].clip)}) * seeds
         devices = " and ".join(sorted({each["device"] for each in runs}))
-        yield f"- {grid.name}: {len(runs)} of {asked} runs with {seeds} seeds, on {devices}"
+        yield f"- {grid.name}: {len(runs)} of {expected} runs with {seeds} seeds, on {devices}"
     yield ""
 
 

@@ -64,7 +64,7 @@ class Point:
         return Cell(self.kind, self.swept, self._source(settings, data_dir))
 
     def _source(self, settings: tuple[str, ...], data_dir: Path | None) -> Source:
-        told = {
+        overridden = {
             "rounds": self.rounds,
             "evaluate_every": self.rounds,
             "algorithm.learning_rate": self.rate,
@@ -75,8 +75,8 @@ class Point:
         }
         if self.noise is not None:
             certified = self.federation.certified_epsilon(self.noise, self.turns)
-            told |= {"algorithm.noise_multiplier": self.noise, "privacy.epsilon": certified * ROUNDING}
-        overrides = tuple(f"{name}={value}" for name, value in told.items())
+            overridden |= {"algorithm.noise_multiplier": self.noise, "privacy.epsilon": certified * ROUNDING}
+        overrides = tuple(f"{name}={value}" for name, value in overridden.items())
         source = experiment_file.load_experiment(HERE / f"{self.kind}.toml", (*overrides, *settings), data_dir)
         return source if self.noise is not None else self._silent(source)
 

@@ -31,7 +31,7 @@ def noise() -> Iterator[str]:
 
 def _noise_row(federation: Federation, epsilon: float, turns: int, named: str) -> str:
     theirs, ours = federation.published_noise(epsilon, turns), federation.matched_noise(epsilon, turns)
-    told = [
+    lines = [
         f"{epsilon:g}",
         f"{theirs:.3g}",
         f"{ours:.3g}",
@@ -39,7 +39,7 @@ def _noise_row(federation: Federation, epsilon: float, turns: int, named: str) -
         f"{federation.claimed_epsilon(ours, turns):.1f}",
         f"{federation.certified_epsilon(ours, turns):.1f}",
     ]
-    return f"| {named} | " + " | ".join(told) + " |"
+    return f"| {named} | " + " | ".join(lines) + " |"
 
 
 def tuning_table(sweeps: Sweeps) -> Iterator[str]:

@@ -81,8 +81,8 @@ def _noise() -> Iterator[str]:
     verdict = "holds" if least else "fails"
     yield f"- Theorem 1 asks for the least noise of the poster's four bounds: **{verdict}** at all {len(EPSILONS)} ε."
     broken = [epsilon for epsilon in EPSILONS if PROPOSED.applied_variance(epsilon) < MINIBATCH.noise(epsilon)]
-    told = ", ".join(f"{epsilon:g}" for epsilon in broken)
-    yield f"- What it hands out keeps the promise of the poster's algorithm: **fails** at ε = {told}."
+    epsilons_text = ", ".join(f"{epsilon:g}" for epsilon in broken)
+    yield f"- What it hands out keeps the promise of the poster's algorithm: **fails** at ε = {epsilons_text}."
     kept = all(PROPOSED.applied_variance(epsilon) >= EXAMPLES.noise(epsilon) for epsilon in EPSILONS)
     verdict = "holds" if kept else "fails"
     yield f"- And where each example is clipped: **{verdict}** at all {len(EPSILONS)} ε, with noise to spare."

@@ -120,14 +120,14 @@ class Variant:
 
     def _arguments(self) -> dict[str, Any]:
         """The recipe's own."""
-        told = {**METHODS[self.method].fixed, **dict(self.knobs)}
-        if (step := told.pop("step", None)) is not None:
-            told["learning_rate"] = step / told["clip_norm"]
-        if (fade := told.pop("fade", 1.0)) < 1:
-            told["schedule"] = {"kind": "exponential", "decay": fade ** (1 / (self.rounds - 1))}
+        arguments = {**METHODS[self.method].fixed, **dict(self.knobs)}
+        if (step := arguments.pop("step", None)) is not None:
+            arguments["learning_rate"] = step / arguments["clip_norm"]
+        if (fade := arguments.pop("fade", 1.0)) < 1:
+            arguments["schedule"] = {"kind": "exponential", "decay": fade ** (1 / (self.rounds - 1))}
         if METHODS[self.method].claim:
-            told["noise_multiplier"] = claimed_noise(self.rounds * told["local_steps"])
-        return told
+            arguments["noise_multiplier"] = claimed_noise(self.rounds * arguments["local_steps"])
+        return arguments
 
 
 PROBES = {  # single runs on seed 0 by hand, at 5 rounds, before the grids were drawn: mnist, fashion

@@ -36,16 +36,16 @@ class Variant:
         return Cell("no_noise", self.swept, experiment_file.load_experiment(HERE / "fashion.toml", overrides, data_dir))
 
     def algorithm(self) -> dict[str, Any]:
-        given, work = WORK[self.work]
+        paper, work = WORK[self.work]
         trainer = {
             "kind": "dp_sgd",
             **work,
-            "clip_norm": given.clip_norm,
-            "learning_rate": given.learning_rate,
-            "momentum": given.momentum,
-            "noise_multiplier": given.noise_multiplier if self.noisy else SILENT,
+            "clip_norm": paper.clip_norm,
+            "learning_rate": paper.learning_rate,
+            "momentum": paper.momentum,
+            "noise_multiplier": paper.noise_multiplier if self.noisy else SILENT,
         }
-        server = {"kind": "sgd", "learning_rate": given.server_learning_rate, "momentum": given.server_momentum}
+        server = {"kind": "sgd", "learning_rate": paper.server_learning_rate, "momentum": paper.server_momentum}
         return {"trainer": trainer, "server": server, "as_published": self.work == "epoch"}
 
 

@@ -101,8 +101,8 @@ def _draws(lines: list[dict[str, Any]]) -> Iterator[str]:
     yield "|---|---|---:|---:|---:|---:|"
     for each in lines:
         named = each["setting"] or "`torch.poisson` by itself"
-        told = f"{each['intended']:,.6g} | {each['deviation']:,.6g} | {each['distinct']:,}"
-        yield f"| {named} | {each['device']} | {each['rate']:.3g} | {told} |"
+        text = f"{each['intended']:,.6g} | {each['deviation']:,.6g} | {each['distinct']:,}"
+        yield f"| {named} | {each['device']} | {each['rate']:.3g} | {text} |"
     yield ""
 
 

@@ -86,8 +86,8 @@ def agreement(tables: list[dict[str, Any]], results: list[Result]) -> Iterator[s
     yield "## Do the authors' settings give the paper's numbers?"
     yield ""
     yield NOTE.format(near=NEAR)
-    told = "cells | distance | bias | near"
-    yield f"| data | ε | model | our settings: {told} | the authors': {told} |"
+    text = "cells | distance | bias | near"
+    yield f"| data | ε | model | our settings: {text} | the authors': {text} |"
     yield "|---|---:|---|" + "---:|" * 8
     every: dict[str, list[float]] = {settings: [] for settings in WHOSE}
     for table in tables:
@@ -96,8 +96,8 @@ def agreement(tables: list[dict[str, Any]], results: list[Result]) -> Iterator[s
                 gaps = {each: differences(table, column, model, results, each) for each in WHOSE}
                 if gaps["authors"]:
                     promise = "none" if column.get("epsilon") is None else f"{column['epsilon']:g}"
-                    told = " | ".join(_gaps_text(found) for found in gaps.values())
-                    yield f"| {SETS[table['data']]} | {promise} | {NAMES[model]} | {told} |"
+                    text = " | ".join(_gaps_text(found) for found in gaps.values())
+                    yield f"| {SETS[table['data']]} | {promise} | {NAMES[model]} | {text} |"
                     every = {settings: every[settings] + found for settings, found in gaps.items()}
     yield "| all of these | | | " + " | ".join(_gaps_text(found) for found in every.values()) + " |"
     yield ""

@@ -73,5 +73,5 @@ def ten_clients(results: list[Result], settings: str) -> list[Result]:
 
 def were_run(table: dict[str, Any], results: list[Result], settings: str = "paper") -> tuple[int, int]:
     """How many cells of a table have a result, and how many there are."""
-    asked = with_settings(settings, list(cells(table)))
-    return sum(bool(select_results(results, **asdict(cell))) for cell in asked), len(asked)
+    wanted = with_settings(settings, list(cells(table)))
+    return sum(bool(select_results(results, **asdict(cell))) for cell in wanted), len(wanted)

@@ -110,9 +110,9 @@ def _run_so_far(results: list[Result]) -> Iterator[str]:
     yield ""
     missing = 0
     for name in TABLES:
-        (done, asked), (theirs, of) = (were_run(table(name), results, settings) for settings in ("paper", "authors"))
+        (done, wanted), (theirs, of) = (were_run(table(name), results, settings) for settings in ("paper", "authors"))
         missing += of - theirs
-        yield f"- {table(name)['title']}: {done} of {asked}, and {theirs} of {of}"
+        yield f"- {table(name)['title']}: {done} of {wanted}, and {theirs} of {of}"
     yield ""
     yield "Ten clients of Table 5 are (1, 20) of Tables 2 to 4; where nothing else of it was run, it is not shown."
     yield ""
@@ -127,8 +127,8 @@ def _run_so_far(results: list[Result]) -> Iterator[str]:
 
 def _lacking_cells(results: list[Result]) -> list[tuple[Cell, int]]:
     """The cells of the authors' settings with fewer than three seeds, and how many seeds are missing."""
-    asked = dict.fromkeys(cell for name in TABLES for cell in with_settings("authors", list(cells(table(name)))))
-    lacking = [(cell, SEEDS - len(select_results(results, **asdict(cell)))) for cell in asked]
+    wanted = dict.fromkeys(cell for name in TABLES for cell in with_settings("authors", list(cells(table(name)))))
+    lacking = [(cell, SEEDS - len(select_results(results, **asdict(cell)))) for cell in wanted]
     return [(cell, number) for cell, number in lacking if number > 0]
 
 

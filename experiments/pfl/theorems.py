@@ -85,10 +85,10 @@ def collapse(tables: list[dict[str, Any]], results: list[Result]) -> Iterator[st
     private = [fall for fall in falls if fall.epsilon and "authors" in fall.ours]
     if private:
         clear = sum(each.ours["authors"].value < 0 and is_clear(each.ours["authors"]) for each in private)
-        told = " ".join(_compare_falls([each for each in private if each.data == data], SETS[data]) for data in SETS)
+        text = " ".join(_compare_falls([each for each in private if each.data == data], SETS[data]) for data in SETS)
         verdict = "holds" if clear == len(private) else "holds in part"
         yield f"With privacy and the authors' settings it **{verdict}**: {clear} of {len(private)} falls are clear."
-        yield f"{told.strip()} {CAUSE}"
+        yield f"{text.strip()} {CAUSE}"
     for fall in falls:
         deep = [f"{WHOSE[each]}" for each, gap in fall.ours.items() if gap.value < DEEP]
         if fall.epsilon is None and fall.theirs < DEEP and deep:

@@ -108,30 +108,32 @@ def _bound_holds(measured: CaseResults) -> Verdict:
     assumed = [case for case in slack if measured.meets_assumptions(case)]
     tightest, loosest = min(slack, key=lambda case: slack[case]), max(slack, key=lambda case: slack[case])
     below = [case for case in slack if slack[case] < 1]
-    told = (
+    evidence = (
         f"Where it is tightest it is {slack[tightest]:.3g} times the mean ({_case_name(tightest)}), where it is "
         f"loosest {slack[loosest]:,.0f} times ({_case_name(loosest)}). In {len(assumed)} of {len(slack)} cases "
         "gradients were as it assumes; in the others noise made them larger, or the clip cut some. With so much slack "
         f"this is a weak test: a formula that comes out up to {slack[tightest]:.3g} times too small would pass it too."
     )
     verdict = "Holds" if not below else "Does not hold at " + "; ".join(map(_case_name, below))
-    return Verdict("Is the bound never below the measured mean?", verdict, told)
+    return Verdict("Is the bound never below the measured mean?", verdict, evidence)
 
 
 def _agrees(kind: str, sweeps: list[Sweep]) -> Verdict:
     """Whether the bound's E is the measured best one, or as good."""
     good = [each for each in sweeps if each.bound_choice.local in each.close]
-    told = "; ".join(
+    evidence = "; ".join(
         f"{_sweep_name(each)}: {each.bound_choice.local} by the bound, {each.best.local} measured, a ratio of "
         f"{'at least ' if each.at_the_end else ''}{each.ratio:g}" + (", and as good" if each in good else "")
         for each in sweeps
     )
     if ended := [each for each in sweeps if each.at_the_end]:
-        told += (
+        evidence += (
             f". In {len(ended)} of these {len(sweeps)} the best is the largest E that whole turns allow, so where the "
             "error would be least isn't known"
         )
-    return Verdict(f"{NOISES[kind]}: is the bound's E* as good as the measured best?", _count(good, sweeps), told + ".")
+    return Verdict(
+        f"{NOISES[kind]}: is the bound's E* as good as the measured best?", _count(good, sweeps), evidence + "."
+    )
 
 
 def _advice_verdict(kind: str, sweeps: list[Sweep]) -> Verdict:
@@ -140,14 +142,14 @@ def _advice_verdict(kind: str, sweeps: list[Sweep]) -> Verdict:
     prices = [each.price(each.advised_case) for each in sweeps]
     rule = {"laplace": "T^(2/3)", "gaussian": "√T"}[kind]
     span = f"{min(prices):.3g} to {max(prices):.3g} times the least error" if max(prices) > 1 else "nothing"
-    told = f"Taking the nearest E that whole turns allow costs {span}."
+    evidence = f"Taking the nearest E that whole turns allow costs {span}."
     if cut := sorted({(each.printed_local, each.advised_case.local) for each in sweeps if each.is_cut}):
         each_cut = ", ".join(f"from {printed:.3g} to {local}" for printed, local in cut)
-        told += (
+        evidence += (
             f" In {sum(each.is_cut for each in sweeps)} of {len(sweeps)} cases that was a cut, {each_cut}, the largest "
             f"E there is: what {rule} itself would cost was not measured."
         )
-    return Verdict(f"{NOISES[kind]}: is Theorem 5's E = {rule} as good?", _count(good, sweeps), told)
+    return Verdict(f"{NOISES[kind]}: is Theorem 5's E = {rule} as good?", _count(good, sweeps), evidence)
 
 
 def _count(good: list[Sweep], all_: list[Sweep]) -> str:
@@ -162,12 +164,12 @@ def _bound_errs_low(sweeps: list[Sweep]) -> Verdict:
         if each.bound_choice.local > each.best.local and each.bound_choice.local not in each.close
     ]
     dearest = max(sweeps, key=lambda each: each.price(each.bound_choice))
-    told = (
+    evidence = (
         "It counts what clients drift apart in E iterations as 8(E−1)²G², as if each walked its whole gradient away "
         "from all others. So with Laplace noise its E* is the least to try, and not the best: taking it costs up to "
         f"{dearest.price(dearest.bound_choice):.3g} times the error ({_sweep_name(dearest)})."
     )
-    return Verdict("Where the bound's E* is wrong, is it too small?", "Does not hold" if over else "Holds", told)
+    return Verdict("Where the bound's E* is wrong, is it too small?", "Does not hold" if over else "Holds", evidence)
 
 
 def _rises(longer: Longer) -> Verdict:
@@ -175,14 +177,14 @@ def _rises(longer: Longer) -> Verdict:
     kind = longer.cases[0].kind
     best, last = longer.ends
     clear = best != last and is_clear(longer.rise)
-    told = (
+    evidence = (
         f"Least at T = {best.total}, and {math.exp(longer.rise.value):.3g} times that at T = {last.total}, by the "
         f"geometric mean{'' if clear else ' (not clear)'}; the bound is least at T = "
         f"{tables.number(longer.bound_total)}, of all whole T_l."
     )
     if kind == "gaussian":
-        told += " The paper says of Gaussian noise only that the error levels off."
-    return Verdict(f"{NOISES[kind]}: is there a finite best T?", "Holds" if clear else "Can't be told", told)
+        evidence += " The paper says of Gaussian noise only that the error levels off."
+    return Verdict(f"{NOISES[kind]}: is there a finite best T?", "Holds" if clear else "Can't be told", evidence)
 
 
 def _sweep_name(sweep: Sweep) -> str:

@@ -50,13 +50,13 @@ def _verdict_by_epsilon(claim: str, by: dict[float, BySeed], digits: int, unit: 
         verdict = "Does not hold"
     else:
         verdict = "Holds" if not back else "Holds from end to end, not in every step"
-    told = (
+    evidence = (
         f"{mean_text(list(by[last].values()), digits)} at ε = {last:g}, {mean_text(list(by[first].values()), digits)} "
         f"at ε = {first:g}: {gap_text(ends, digits)}{unit}."
     )
-    told += f" The wrong way: {_pairs(back)}." if back else " Every step goes the same way."
-    told += f" Not clear by themselves: {_pairs(unclear)}." if unclear else ""
-    return Verdict(claim, verdict, told)
+    evidence += f" The wrong way: {_pairs(back)}." if back else " Every step goes the same way."
+    evidence += f" Not clear by themselves: {_pairs(unclear)}." if unclear else ""
+    return Verdict(claim, verdict, evidence)
 
 
 def rate(measured: RowResults, clipping: str) -> Verdict:
@@ -68,12 +68,12 @@ def rate(measured: RowResults, clipping: str) -> Verdict:
     holds = all(by[low] > by[high] for by in (bounds, codes) for low, high in pairwise(EPSILONS))
     sent = {each["sent"] for plan in found.values() for each in plan.lines}
     first, last = EPSILONS[0], EPSILONS[-1]
-    told = (
+    evidence = (
         f"At most {bounds[last]:.2f} bits a coordinate at ε = {last:g} and {bounds[first]:.2f} at ε = {first:g}; in a "
         f"code for the first round's uploads {codes[last]:.2f} and {codes[first]:.2f}. What is really sent is "
         f"{' or '.join(f'{each:g}' for each in sorted(sent))} bits at every ε: single-precision numbers, in no code."
     )
-    return Verdict(f"Does the rate rise as ε falls ({clipping} clipping)?", _yes(holds), told)
+    return Verdict(f"Does the rate rise as ε falls ({clipping} clipping)?", _yes(holds), evidence)
 
 
 def coarse_rounding(measured: RowResults) -> Verdict:
@@ -82,11 +82,11 @@ def coarse_rounding(measured: RowResults) -> Verdict:
     bounds = {epsilon: upload.max_bits(step=upload.deviation) for epsilon, upload in uploads.items()}
     holds = all(bounds[low] > bounds[high] for low, high in pairwise(EPSILONS))
     first, last = EPSILONS[0], EPSILONS[-1]
-    told = (
+    evidence = (
         f"At most {bounds[last]:.2f} bits at ε = {last:g} and {bounds[first]:.2f} at ε = {first:g}, with examples "
         "clipped: the rate rises with noise only because noise is sent more finely than it is large."
     )
-    return Verdict("And if the step is no finer than the noise (step = s)?", _yes(holds), told)
+    return Verdict("And if the step is no finer than the noise (step = s)?", _yes(holds), evidence)
 
 
 def clip(measured: RowResults) -> Verdict:
@@ -100,17 +100,21 @@ def clip(measured: RowResults) -> Verdict:
         codes = [mean(list(measured.plan("alike", what).code.values())).value for what in (example, minibatch)]
         bits[epsilon] = codes[1] - codes[0]
     holds = all(gap.value > 0 and is_clear(gap) for gap in gaps.values())
-    told = ", ".join(f"{gap_text(gap)} at ε = {epsilon:g}" for epsilon, gap in gaps.items())
-    told = f"{told} points; and minibatches take {min(bits.values()):.1f} to {max(bits.values()):.1f} bits more."
-    return Verdict("Is clipping examples better than clipping minibatches at equal certified ε?", _yes(holds), told)
+    evidence = ", ".join(f"{gap_text(gap)} at ε = {epsilon:g}" for epsilon, gap in gaps.items())
+    evidence = (
+        f"{evidence} points; and minibatches take {min(bits.values()):.1f} to {max(bits.values()):.1f} bits more."
+    )
+    return Verdict("Is clipping examples better than clipping minibatches at equal certified ε?", _yes(holds), evidence)
 
 
 def accountant_order() -> Verdict:
     """Each accountant's noise at ε = 1, from the tightest."""
     squares = {name: accountants.noise(name, 1.0) ** 2 for name in accountants.EPSILONS}
-    told = ", ".join(f"{square:.4g} by {name}" for name, square in squares.items())
+    evidence = ", ".join(f"{square:.4g} by {name}" for name, square in squares.items())
     holds = list(squares.values()) == sorted(squares.values())
-    return Verdict("Does a tighter count of the same promise need less noise?", _yes(holds), f"σ² at ε = 1: {told}.")
+    return Verdict(
+        "Does a tighter count of the same promise need less noise?", _yes(holds), f"σ² at ε = 1: {evidence}."
+    )
 
 
 def promises(measured: RowResults) -> Iterator[Verdict]:
@@ -131,13 +135,13 @@ def departure(measured: RowResults) -> Verdict:
     stopped, ended = (measured.row("leaving", "leaving", after=after) for after in (first, last))
     gap = paired_difference(stopped.accuracy, ended.accuracy)
     gone = sum(each < last for each in rounds)
-    told = (
+    evidence = (
         f"{mean_text(list(ended.accuracy.values()))} after {last} rounds, though {gone} of {len(rounds)} clients "
         f"could pay for only a part of them; {mean_text(list(stopped.accuracy.values()))} after {first}, when the "
         f"first one's budget is spent: {gap_text(gap)} points."
     )
     verdict = _yes(gap.value > 0) if is_clear(gap) else _unclear(gap, better=True)
-    return Verdict("Is going on without those who left better than stopping at the first?", verdict, told)
+    return Verdict("Is going on without those who left better than stopping at the first?", verdict, evidence)
 
 
 def _unclear(gap: Mean, better: bool) -> str:

@@ -180,11 +180,11 @@ def _departure_section(measured: RowResults, folder: Path) -> Iterator[str]:
 def _over_rounds(measured: RowResults, path: Path) -> str:
     """Accuracy round by round at the rate that is best in the end, and when clients leave."""
     lasts = [int(each) for each in measured.plan("leaving", "leaving").client_values("rounds")]
-    chosen = measured.row("leaving", "leaving", after=max(lasts)).rate
-    by = {at: mean(values) for at, values in sorted(measured.history("leaving", "leaving", chosen).items())}
+    best_rate = measured.row("leaving", "leaving", after=max(lasts)).rate
+    by = {at: mean(values) for at, values in sorted(measured.history("leaving", "leaving", best_rate).items())}
     figure, (axes,) = pictures.figure()
     heights, errors = [each.value for each in by.values()], [each.error or 0.0 for each in by.values()]
-    axes.plot(list(by), heights, label=f"going on, η = {chosen:g}")
+    axes.plot(list(by), heights, label=f"going on, η = {best_rate:g}")
     axes.fill_between(list(by), *_band(heights, errors), alpha=0.25)
     for after in sorted({each for each in lasts if each < max(lasts)}):
         axes.axvline(after, color="grey", linestyle=":", label=_new_label(axes, "a client leaves"))

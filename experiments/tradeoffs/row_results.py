@@ -93,7 +93,7 @@ class RowResults:
 
 
 def _row(rate: float, runs: Iterable[Result], after: int | None) -> Row:
-    told = {
+    metrics_by_seed = {
         run["seed"]: run["metrics"]
         if after is None
         else next(line for line in run["history"] if line["round"] == after)
@@ -101,6 +101,6 @@ def _row(rate: float, runs: Iterable[Result], after: int | None) -> Row:
     }
     return Row(
         rate,
-        {seed: 100 * float(metrics["accuracy"]) for seed, metrics in told.items()},
-        {seed: float(metrics["loss"]) for seed, metrics in told.items()},
+        {seed: 100 * float(metrics["accuracy"]) for seed, metrics in metrics_by_seed.items()},
+        {seed: float(metrics["loss"]) for seed, metrics in metrics_by_seed.items()},
     )

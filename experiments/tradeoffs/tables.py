@@ -21,7 +21,7 @@ def alike(measured: RowResults, clipping: str) -> Iterator[str]:
     for epsilon in EPSILONS:
         row, plan = measured.row("alike", f"{clipping} {epsilon:g}"), measured.plan("alike", f"{clipping} {epsilon:g}")
         upload = plan.uploads(minibatch)[0]
-        told = [
+        row_cells = [
             f"{epsilon:g}",
             round_up(max(plan.client_values("certified"))),
             _square(plan.client_values("noise_multiplier")[0]),
@@ -34,7 +34,7 @@ def alike(measured: RowResults, clipping: str) -> Iterator[str]:
             f"{upload.max_bits():.2f}",
             *([f"{upload.printed_bits():.2f}"] if minibatch else []),
         ]
-        yield "| " + " | ".join(told) + " |"
+        yield "| " + " | ".join(row_cells) + " |"
     yield ""
 
 
@@ -77,8 +77,8 @@ def promises(measured: RowResults) -> Iterator[str]:
     for promise, epsilon in PROMISES.items():
         row, plan = measured.row("own", promise), measured.plan("own", promise)
         name = "each its own" if epsilon is None else f"everyone ε = {epsilon:g}, the {promise}"
-        told = [f"{plan.noise:.4f}", f"{row.rate:g}", mean_text(list(row.accuracy.values()))]
-        yield f"| {name} | " + " | ".join([*told, mean_text(list(row.loss.values()), 3)]) + " |"
+        row_cells = [f"{plan.noise:.4f}", f"{row.rate:g}", mean_text(list(row.accuracy.values()))]
+        yield f"| {name} | " + " | ".join([*row_cells, mean_text(list(row.loss.values()), 3)]) + " |"
     yield ""
 
 
@@ -99,7 +99,7 @@ def clients(measured: RowResults) -> Iterator[str]:
     everyone = len(plan.client_values("certified"))
     for client in range(everyone):
         bounds = [upload.max_bits() for upload in plan.uploads()[client::everyone]]
-        told = [
+        row_cells = [
             f"{client}",
             ", ".join(str(line["examples"][client]) for line in plan.lines),
             f"{plan.client_values('sampling_rate')[client]:g}",
@@ -109,7 +109,7 @@ def clients(measured: RowResults) -> Iterator[str]:
             f"{asked.client_values('rounds')[client]:g}",
             round_up(asked.client_values("certified")[client]),
         ]
-        yield "| " + " | ".join(told) + " |"
+        yield "| " + " | ".join(row_cells) + " |"
     yield ""
 
 
@@ -117,7 +117,7 @@ def departures(measured: RowResults) -> Iterator[str]:
     """Who leaves when, and how good the model is by then: at that round's best learning rate, and at the last one's."""
     lasts = [int(each) for each in measured.plan("leaving", "leaving").client_values("rounds")]
     end = max(lasts)
-    chosen = measured.row("leaving", "leaving", after=end)
+    best_row = measured.row("leaving", "leaving", after=end)
     yield "| after round | leaves | clients left | test accuracy, %, if it stopped here | on the way |"
     yield "|---:|---|---:|---:|---:|"
     rounds = sorted({each for each in lasts if each < end})
@@ -125,7 +125,7 @@ def departures(measured: RowResults) -> Iterator[str]:
     for after, so_far in zip([*rounds, end], [*gone, gone[-1] if gone else 0], strict=True):
         who = ", ".join(str(client) for client, each in enumerate(lasts) if each == after < end) or "–"
         stopped = measured.row("leaving", "leaving", after=after)
-        on_the_way = measured.history("leaving", "leaving", chosen.rate)[after]
+        on_the_way = measured.history("leaving", "leaving", best_row.rate)[after]
         best = f"{mean_text(list(stopped.accuracy.values()))} (η = {stopped.rate:g})"
-        yield f"| {after} | {who} | {len(lasts) - so_far} | {best} | {mean_text(on_the_way)} (η = {chosen.rate:g}) |"
+        yield f"| {after} | {who} | {len(lasts) - so_far} | {best} | {mean_text(on_the_way)} (η = {best_row.rate:g}) |"
     yield ""

@@ -36,8 +36,8 @@ class Family:
         return max(zip(self.cells, found, strict=True), key=lambda pair: pair[1] or 0.0)[0]
 
     def final_runs(self, validated: Sequence[Result]) -> list[CellRun]:
-        chosen = {seed: self.choose(validated, seed) for seed in SEEDS}
-        return [run for run in _runs(self.cells) if run.cell is chosen[run.seed]]
+        choices = {seed: self.choose(validated, seed) for seed in SEEDS}
+        return [run for run in _runs(self.cells) if run.cell is choices[run.seed]]
 
     def reported_results(self, validated: Sequence[Result], final: Sequence[Result]) -> dict[int, Result]:
         """The final result of each seed with the settings that were chosen for it."""

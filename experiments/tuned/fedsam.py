@@ -47,11 +47,11 @@ def _family(
     found = []
     for clip, (adaptive, rho) in itertools.product(_clips(data, steps), radii if "sam" in method else (("", 0.0),)):
         swept = {"data": data, "steps": str(steps), "clip": f"{clip:g}"}
-        chosen = [f"algorithm.clip_norm={clip}", f"algorithm.steps={steps}"]
+        cell_overrides = [f"algorithm.clip_norm={clip}", f"algorithm.steps={steps}"]
         if adaptive:
             swept |= {"adaptive": adaptive, "rho": f"{rho:g}"}
-            chosen += [f"algorithm.adaptive={adaptive}", f"algorithm.rho={rho}"]
-        overrides = (*SETTINGS[data], *chosen, "evaluate_every=200", "evaluate_training=true", *settings)
+            cell_overrides += [f"algorithm.adaptive={adaptive}", f"algorithm.rho={rho}"]
+        overrides = (*SETTINGS[data], *cell_overrides, "evaluate_every=200", "evaluate_training=true", *settings)
         found.append(
             Cell(method, swept, experiment_file.load_experiment(FEDSAM / f"{method}.toml", overrides, data_dir))
         )

@@ -91,7 +91,7 @@ writers, whom the others don't use.
 
 With five epochs DP-FedAvg is {longer:.2f} points better than with two. DP-FedSAM's five epochs were tuned, and its
 best validation accuracy, {sam:.2f} %, is {ahead:+.2f} from that of DP-FedAvg on the same writers; its final runs were
-not made, so this decides nothing. On CIFAR-10 the tuning was not finished: {tried} of {asked} validation runs.
+not made, so this decides nothing. On CIFAR-10 the tuning was not finished: {tried} of {wanted} validation runs.
 """
 
 
@@ -135,23 +135,25 @@ class Study:
         cells = [family.choose(self.validated, seed) for seed in SEEDS]
         first = family.cells[0].swept
         varied = [name for name in first if len({cell.swept.get(name) for cell in family.cells}) > 1]
-        told = ["–" if cell is None else ", ".join(f"{name} {cell.swept[name]}" for name in varied) for cell in cells]
-        return told[0] if len(set(told)) == 1 else " · ".join(told)
+        choices = [
+            "–" if cell is None else ", ".join(f"{name} {cell.swept[name]}" for name in varied) for cell in cells
+        ]
+        return choices[0] if len(set(choices)) == 1 else " · ".join(choices)
 
     def coverage(self) -> str:
         """How many runs were made, and what the others would cost: alone on the GPU, or as they shared it."""
-        asked = sum(len(family.validation_runs()) + len(SEEDS) for family in self.families.values())
+        wanted = sum(len(family.validation_runs()) + len(SEEDS) for family in self.families.values())
         missing = {key: self._missing(family) for key, family in self.families.items()}
         count = sum(missing.values())
         mean = sum(each["seconds"] for each in self._all_results) / len(self._all_results)
-        told = (
-            f"Of {asked} runs that the script asks for {asked - count} were made. They took {mean:.0f} seconds each on "
-            f"average, while about {AT_ONCE} shared the GPU."
+        text = (
+            f"Of {wanted} runs that the script asks for {wanted - count} were made. They took {mean:.0f} seconds each "
+            f"on average, while about {AT_ONCE} shared the GPU."
         )
         if not count:
-            return told
+            return text
         seconds = sum(number * self._seconds(self.families[key]) for key, number in missing.items())
-        return f"{told} The other {count} would take {seconds / AT_ONCE / 60:.0f} to {seconds / 60:.0f} GPU-minutes."
+        return f"{text} The other {count} would take {seconds / AT_ONCE / 60:.0f} to {seconds / 60:.0f} GPU-minutes."
 
     @property
     def _all_results(self) -> list[Result]:
@@ -234,8 +236,8 @@ def _fu(study: Study) -> Iterator[str]:
     yield "|---:|---:|---:|---:|---|"
     for key in sorted(study.families, key=lambda key: tuple(map(float, key))):
         epsilon, total, local = key
-        told = mean_text(list(study.accuracy(*key).values()))
-        yield f"| {epsilon} | {total} | {local} | {told} | {study.choice_text(*key).removeprefix('rate ')} |"
+        accuracy = mean_text(list(study.accuracy(*key).values()))
+        yield f"| {epsilon} | {total} | {local} | {accuracy} | {study.choice_text(*key).removeprefix('rate ')} |"
     yield ""
     total = str(fu.TOTAL)
     for epsilon in (f"{each:g}" for each in fu.EPSILONS):
@@ -260,10 +262,10 @@ def _fedsam(study: Study) -> Iterator[str]:
     yield "|---|---|---:|---:|---|"
     for data, method, steps in study.families:
         gap = None if method == "dp_fedavg" else study.gap((data, "dp_fedavg", steps), (data, method, steps))
-        told = mean_text(list(study.accuracy(data, method, steps).values()))
+        accuracy = mean_text(list(study.accuracy(data, method, steps).values()))
         less = "–" if gap is None else gap_text(gap)
         named = f"{FEDSAM_METHODS[method]} | {data}, {steps}"
-        yield f"| {named} | {told} | {less} | {study.choice_text(data, method, steps)} |"
+        yield f"| {named} | {accuracy} | {less} | {study.choice_text(data, method, steps)} |"
     yield ""
     base = ("femnist", "dp_fedavg", "10")
     for claim, less, found in (
@@ -287,10 +289,10 @@ def _fedsam_reading(study: Study) -> str:
     longer = study.gap(short, long)
     sam, plain = (_best_validation(study, ("femnist", method, "25")) for method in ("dp_fedsam", "dp_fedavg"))
     cifar = [family for key, family in study.families.items() if key[0] == "cifar"]
-    asked = [run_identity(run) for family in cifar for run in family.validation_runs()]
-    tried = {identity(each) for each in study.validated} & set(asked)
+    wanted = [run_identity(run) for family in cifar for run in family.validation_runs()]
+    tried = {identity(each) for each in study.validated} & set(wanted)
     return FEDSAM_READING.format(
-        longer=0.0 if longer is None else longer.value, sam=sam, ahead=sam - plain, tried=len(tried), asked=len(asked)
+        longer=0.0 if longer is None else longer.value, sam=sam, ahead=sam - plain, tried=len(tried), wanted=len(wanted)
     )
 
 

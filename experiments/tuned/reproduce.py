@@ -72,8 +72,8 @@ def _conduct(study: str, phase: str, families: list[Family], options: argparse.N
     kept = ResultsFile(options.out or HERE / "results" / study / phase)
     there = {identity(each) for each in (*results(study, phase), *kept.read_by_key().values())}
     first, parts = options.part
-    asked = {run_identity(run): run for run in wanted_runs(families, phase, results(study, "validation"))}
-    missing = [run for name, run in asked.items() if name not in there][first - 1 :: parts]
+    wanted = {run_identity(run): run for run in wanted_runs(families, phase, results(study, "validation"))}
+    missing = [run for name, run in wanted.items() if name not in there][first - 1 :: parts]
     data = ValidationData() if phase == "validation" else comparison.DataCache()
     for run in missing:
         if time.perf_counter() - began > options.limit_s or not comparison.run_comparison(
