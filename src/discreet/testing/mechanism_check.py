@@ -36,8 +36,8 @@ def check_mechanism(mechanism: Mechanism, clients: int = 4, sampling: AnySamplin
 
     Example:
         >>> from discreet.algorithms.mechanisms import Gaussian
-        >>> for sentence in check_mechanism(Gaussian(clip_norm=0.5, noise_multiplier=1.0)):
-        ...     print(sentence)
+        >>> check_mechanism(Gaussian(clip_norm=0.5, noise_multiplier=1.0))[1].partition(";")[2]
+        ' 1 is declared (gaussian). Measured on 32,768 values.'
     """
     population, model = Population(examples=(8,) * clients), synthetic_model()
     algorithm = _compose(wrap_part(Mechanism, mechanism).with_noise(1.0), sampling).for_population(
