@@ -19,6 +19,7 @@ import results
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.session_client import Client
+from discreet.secure_sums.secagg.session_messages import SETUP, round_stages
 from discreet.secure_sums.secagg.session_server import Server
 from discreet.secure_sums.secagg.session_terms import Terms
 
@@ -67,8 +68,8 @@ class Session:
         self._send(
             {number: self._time_step("set-up", client.start) for number, client in enumerate(self.clients)}, "server"
         )
-        self._send(self._answers(self._time_step("server", self.server.close_stage), "set-up"), "server")
-        self._answers(self._time_step("server", self.server.close_stage), "set-up")
+        for _ in SETUP:
+            self._send(self._answers(self._time_step("server", self.server.close_stage), "set-up"), "server")
 
     def round(self, number: int, vectors: list[Vector], without: int | None = None) -> tuple[Seconds, int]:
         """One round; the seconds of its parts, and the bytes of the largest message of a client."""
@@ -81,11 +82,9 @@ class Session:
             message = self._time_step("mask", client.mask, number, vector)
             sent = max(sent, len(message))
             self._send({each: message}, "add")
-        answers = self._answers(self._time_step("server", self.server.close_stage), "agree and reveal")
-        if self.terms.has_signatures:
-            self._send(answers, "server")
+        for _ in round_stages(signed=self.terms.has_signatures)[:-1]:
             answers = self._answers(self._time_step("server", self.server.close_stage), "agree and reveal")
-        self._send(answers, "server")
+            self._send(answers, "server")
         total = self._time_step("unmask", self.server.unmask)
         expected = np.sum([vectors[each % len(vectors)] for each in present], axis=0)
         assert np.array_equal(total.vector, self.terms.ring.to_ring(expected))
@@ -102,9 +101,10 @@ class Session:
             self._time_step(what, self.server.receive, message)
 
     def _answers(self, messages: dict[int, bytes], what: str) -> dict[int, bytes]:
-        return {
+        replies = {
             number: self._time_step(what, self.clients[number].receive, message) for number, message in messages.items()
         }
+        return {number: reply for number, reply in replies.items() if reply is not None}
 
 
 def flower(vectors: list[Vector]) -> Callable[[], tuple[Seconds, int]]:

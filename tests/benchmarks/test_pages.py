@@ -96,6 +96,6 @@ def test_memory_is_a_line_through_the_clients_and_a_full_block() -> None:
         }
         for clients, parameters, used in ((10, 1_000, 1e8), (1_000, 100_000, 1e9), (10_000, 99_985, 1.5e9))
     ]
-    memory = scale.held(cells)
+    memory = scale.fit_memory(cells)
     assert memory == pytest.approx((3e8, 2e3, 1.5e9))
-    assert memory.of(1_000_000) == pytest.approx(3.8e9)
+    assert memory.predict(1_000_000) == pytest.approx(3.8e9)

@@ -13,9 +13,12 @@ from discreet.engines.flower import signed_messages
 from discreet.engines.flower.flower_errors import ClientsRefused
 from discreet.randomness.streams import RunKey
 from discreet.secure_sums.secagg.session_errors import TooFewClients
+from discreet.secure_sums.secagg.session_messages import SETUP
 from discreet.secure_sums.secagg.session_terms import Terms
 from tests.deploy.example_sites import SECURE, Wire, connect_nodes, copy_site, edit_policy
 from tests.deploy.node_requests import OpenSession, are_equal, count_releases, open_request, refusal, restart
+
+MASK = 1 + len(SETUP)  # the number of the first exchange of masked vectors: it follows who is there, and the set-up
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -60,7 +63,7 @@ def test_two_sessions_that_a_server_gives_one_name_are_two_attempts_with_two_noi
             job.algorithm.broadcast(job.algorithm.init(job.params), 0),
             wire.passed,
         )
-        mask = len(began) + 3  # after who is there, keys and shares
+        mask = len(began) + MASK
         wire.lost = lambda node, number, left_out=left_out, mask=mask: node == left_out and number >= mask
         sums.append(engine.gather(broadcast, [0, 1, 2]))
     assert [each.contributors for each in sums] == [(0, 1, 2), (0, 1)]
@@ -88,13 +91,13 @@ def test_a_session_that_was_begun_is_held_to_the_policy_of_today(open_session: O
 def test_a_mask_that_is_asked_for_again_is_the_same_and_another_question_gets_none(open_session: OpenSession) -> None:
     """Exchanges: who is there, keys, shares, mask; nothing is sent after it, so the clients stay in this stage."""
     site, wire, engine, broadcast = open_session
-    wire.lost = lambda node, number: number > 3
+    wire.lost = lambda node, number: number > MASK
     with pytest.raises(TooFewClients):
         engine.gather(broadcast, [0, 1, 2])
-    request, reply = wire.passed[3][100]
+    request, reply = wire.passed[MASK][100]
     node = restart(wire.nodes_at[100])
     assert node.answer(request) == reply
-    about, body, key = open_request(wire, 3, 100, site)
+    about, body, key = open_request(wire, MASK, 100, site)
     number, members, spread = signed_messages.decode_mask_request(body)
     params, announced = signed_messages.decode_broadcast(spread, node.learner.params)
     other = signed_messages.encode_broadcast({name: value + 1 for name, value in params.items()}, announced)
@@ -132,10 +135,10 @@ def test_a_mask_that_can_not_be_made_costs_nothing(open_session: OpenSession) ->
 def test_a_session_that_is_aborted_at_its_first_mask_stays_so(open_session: OpenSession) -> None:
     """The server gives client 0 the shares that are for client 1."""
     site, wire, engine, broadcast = open_session
-    wire.lost = lambda node, number: number > 3 or (number == 3 and node == 100)
+    wire.lost = lambda node, number: number > MASK or (number == MASK and node == 100)
     with pytest.raises(TooFewClients):
         engine.gather(broadcast, [0, 1, 2])
-    about, body, key = open_request(wire, 3, 101, site)
+    about, body, key = open_request(wire, MASK, 101, site)
     node, mine = wire.nodes_at[100], replace(about, client=0)
     assert "This node has left the secure sum" in refusal(node, signed_messages.sign_request(mine, body, key))
     assert "was aborted, and its secrets are erased" in refusal(node, signed_messages.sign_request(mine, body, key))
