@@ -70,6 +70,19 @@ class Loud(Gaussian):
         return None
 
 
+class Quiet(Loud):
+    """Adds half of the noise that it declares."""
+
+    def release_sum(self, total, *rest):
+        released, state = super().release_sum(total, *rest)
+        return {name: (value + total[name] * self.clip_norm) / 2 for name, value in released.items()}, state
+
+
+class Broken(Loud):
+    def bound(self, delta, broadcast):
+        raise RuntimeError("out of luck")
+
+
 def two_steps(learning_rate: float, server: "SignStep" = SignStep()):
     return Algorithm(trainer=LocalSgd(learning_rate=learning_rate, batch_size=8, steps=2), server=server)
 
@@ -167,6 +180,21 @@ def test_a_card_on_the_word_of_a_part_is_never_green(folder: Path) -> None:
     assert "On the word of mine.py:Loud" in text
     assert "Certified" not in text
     assert judge(read_run(trained.directory)).mood == "none"
+
+
+def test_a_part_that_adds_half_of_its_declared_noise_is_refused_before_training(folder: Path) -> None:
+    with pytest.raises(InvalidInput, match="Add more noise, or declare less"):
+        run(folder, LOUD.replace("Loud", "Quiet"))
+    assert not (folder / "run").exists()
+
+
+def test_the_card_says_what_was_tried(folder: Path) -> None:
+    assert "Tried before training, which proves nothing." in " ".join(run(folder, LOUD).guarantees[0].assumptions)
+
+
+def test_a_fault_in_own_code_is_reported_with_its_place(folder: Path) -> None:
+    with pytest.raises(InvalidInput, match="RuntimeError: out of luck"):
+        run(folder, LOUD.replace("Loud", "Broken"))
 
 
 def test_the_noise_of_ones_own_mechanism_is_calibrated_and_stored(folder: Path) -> None:

@@ -16,7 +16,7 @@ from pydantic import GetCoreSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from discreet.contract import CONTRACTS, PARTS, Contract, is_shipped, own_names
-from discreet.errors import InvalidInput
+from discreet.errors import DiscreetError, InvalidInput
 from discreet.user_code import REFERENCE, call_factory, load_object, source_digest, source_of
 
 T = TypeVar("T")
@@ -129,7 +129,15 @@ class UserPart:
 
     def _call(self, name: str, *args: Any, **more: Any) -> Any:
         """Call a member. A copy of the object that it returns is wrapped like the object itself."""
-        result = self._member(name)(*args, **more)
+        try:
+            result = self._member(name)(*args, **more)
+        except DiscreetError:
+            raise
+        except Exception as error:  # a user's code may fail in any way
+            message = " ".join(str(error).split())[:200].rstrip(".")
+            raise InvalidInput(
+                f"The {self.contract.name} {self.kind} failed in {name}: {type(error).__name__}: {message}."
+            ) from error
         if type(result) is not type(self.target):
             return result
         return replace(self, arguments=_constructor_arguments(result, self.arguments), target=result)

@@ -245,8 +245,8 @@ class Algorithm:
 
     def _load(self, population: Population) -> Load | None:
         """Return what one sum on a lattice carries, in units of what one client or one example may move it by."""
-        most = self.sampling.cohort_bounds(population)[1]
-        integers, deviation = self.mechanism.integer_shares, self.mechanism.noise_deviation(range(most))
+        most, integers = self.sampling.cohort_bounds(population)[1], self.mechanism.integer_shares
+        deviation = None if integers is None else self.mechanism.noise_deviation(range(most))
         if integers is None or deviation is None:
             return None
         sums, whole = self._sums(0, population), self.mechanism.unit == "client"

@@ -65,6 +65,7 @@ class Job:
         remote_engine: The engine that reaches those clients.
         deployment: What the run says about its deployment.
         isolation_note: What was verified about a model of the user's own.
+        part_trials: What was tried of parts of the user's own, in sentences.
         accept_data_ranges: Whether the user accepted ranges that were taken from the data.
     """
 
@@ -85,6 +86,7 @@ class Job:
     remote_engine: Engine | None = None
     deployment: DeploymentFacts | None = None
     isolation_note: str | None = None
+    part_trials: tuple[str, ...] = ()
     accept_data_ranges: bool = False
 
     @property

@@ -25,6 +25,7 @@ from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.part import check_exact, to_plain
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
+from discreet.testing import try_algorithm
 from discreet.user_code import load_object
 from discreet.user_part import UserPart
 
@@ -107,6 +108,7 @@ def build_job_from_objects(
     params = {name: value.to(device, dtype) for name, value in model.params.items()}
     algorithm.trainer.check_model(model.loss, params, data.inputs[:1][None])
     note = model.verify_isolation(task, params)
+    tried = try_algorithm(algorithm, population, model.loss, params, data.inputs[:1], data.targets[:1])
     if resolve is None:
         resolved = {
             **to_plain(settings),
@@ -132,6 +134,7 @@ def build_job_from_objects(
         resolved_text=toml_document.format_toml(resolved),
         declared=declared,
         isolation_note=note,
+        part_trials=tuple(tried),
     )
 
 

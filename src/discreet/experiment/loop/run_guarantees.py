@@ -162,6 +162,8 @@ def _assumptions(
     yield from failure_odds.describe_failure_odds(job.algorithm, job.population, completed)
     if not shared and not others:
         yield FIRST_RUN if job.deployment is not None and not job.deployment.is_rehearsal else THIS_RUN
+    if trusted_parts(job.algorithm):
+        yield f"Tried before training, which proves nothing. {' '.join(job.part_trials)}"
     if job.isolation_note is not None:
         yield job.isolation_note
     yield "How many clients there are, and how many examples each holds, is public."
