@@ -185,7 +185,7 @@ def fit_model(cells: list[dict[str, Any]]) -> Model:
 
 
 class Memory(NamedTuple):
-    """Bytes that a simulation takes: a + b·clients, who are all held with their data, and a full block of clients."""
+    """Bytes that a simulation takes: a + b·clients for all clients and their data, and a full block of clients."""
 
     start: float
     client: float
@@ -196,7 +196,7 @@ class Memory(NamedTuple):
 
 
 def fit_memory(cells: list[dict[str, Any]]) -> Memory:
-    """A line through what was there before training, and what training added where most clients had so wide a model."""
+    """Fit a line to the memory before training, and add what training took with most clients of a wide model."""
     rows = np.array([[1.0, cell["clients"]] for cell in cells])
     (start, client), _ = optimize.nnls(rows, np.array([cell["before"] for cell in cells]))
     full = max((cell for cell in cells if cell["parameters"] > WIDE / 2), key=lambda cell: cell["clients"])
