@@ -16,8 +16,11 @@ from discreet.experiment.loop import training_loop
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.params import Params
 from discreet.randomness.streams import RunKey
+from discreet.secure_sums.secagg.session_messages import ROUND, SETUP
 from tests.deploy.example_sites import CENTRAL, PLAIN, SECURE, connect_nodes, copy_site, edit_policy, write_experiment
 from tests.deploy.node_requests import are_equal, count_releases
+
+SECOND_MASK = 1 + len(SETUP) + len(ROUND)  # the number of the exchange of the second round's masked vectors
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -56,7 +59,7 @@ def test_a_client_that_goes_in_mid_round_is_made_up_for(tmp_path: Path) -> None:
     """Exchanges: who is there, keys, shares; then mask, agree, reveal. Node 102 is silent from the second mask on."""
     site, heard = copy_site(tmp_path, SECURE), list[str]()
     wire = connect_nodes(tmp_path, site, heard)
-    wire.lost = lambda node, number: node == 102 and number >= 6
+    wire.lost = lambda node, number: node == 102 and number >= SECOND_MASK
     outcome = DeployedRun(site, "first").train(wire, heard.append)
     assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 2, 2]
 
@@ -64,7 +67,7 @@ def test_a_client_that_goes_in_mid_round_is_made_up_for(tmp_path: Path) -> None:
 def test_a_client_that_goes_after_its_mask_was_sent_is_still_in_the_sum(tmp_path: Path) -> None:
     site, heard = copy_site(tmp_path, SECURE), list[str]()
     wire = connect_nodes(tmp_path, site, heard)
-    wire.lost = lambda node, number: node == 102 and number in (7, 8)
+    wire.lost = lambda node, number: node == 102 and SECOND_MASK < number < SECOND_MASK + len(ROUND)
     outcome = DeployedRun(site, "first").train(wire, heard.append)
     assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 3, 3]
     assert are_equal(load_model(site, "first"), reference(tmp_path, SECURE))
@@ -73,7 +76,7 @@ def test_a_client_that_goes_after_its_mask_was_sent_is_still_in_the_sum(tmp_path
 def test_with_too_few_left_the_round_is_lost_and_the_run_goes_on(tmp_path: Path) -> None:
     site, heard = copy_site(tmp_path, SECURE), list[str]()
     wire = connect_nodes(tmp_path, site, heard)
-    wire.lost = lambda node, number: node != 100 and number == 6
+    wire.lost = lambda node, number: node != 100 and number == SECOND_MASK
     outcome = DeployedRun(site, "first").train(wire, heard.append)
     lines = outcome.record.read_rounds()
     assert [line["clients"] for line in lines] == [3, 0, 3]

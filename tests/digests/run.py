@@ -20,11 +20,14 @@ from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.events import GaussianNoise, PoissonSampled
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Release
+from discreet.secure_sums.secagg.session_messages import ROUND, SETUP
 from tests.deploy.example_sites import connect_nodes, create_site
 from tests.digests.cases import Case
 from tests.engines.ray_cluster import LocalWorkers
 
-SECOND_MASK = 6  # the number of the exchange in which masked vectors of the second round are sent
+SECOND_MASK = (
+    1 + len(SETUP) + len(ROUND)
+)  # the number of the exchange in which masked vectors of the second round are sent
 SILENT_NODE = 102
 
 
