@@ -43,11 +43,11 @@ def logarithmic(axes: Any) -> None:
     axes.minorticks_off()
 
 
-def make_room_below(axes: Any, share: float = 0.4) -> None:
+def make_room_below(axes: Any, share: float = 0.4, place: str = "lower right") -> None:
     """Lower the vertical axis by a share of its length, and put the legend there."""
     low, high = axes.get_ylim()
     axes.set_ylim(low - share * (high - low), high)
-    axes.legend(fontsize=7, loc="lower right")
+    axes.legend(fontsize=7, loc=place)
 
 
 def save_picture(picture: Any, path: Path, title: str) -> str:

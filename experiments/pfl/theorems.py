@@ -146,6 +146,7 @@ def theorem_2(results: list[Result], folder: Path) -> Iterator[str]:
         yield ""
         pictures.label_axes(axes, named, "local epochs a round, E (E·R = 20)", "test accuracy, %")
         pictures.logarithmic(axes)
+        pictures.make_room_below(axes, 0.75, "lower left")
     yield from _pool_columns(results)
     yield from _papers_own()
     yield pictures.save_picture(figure, folder / "pfl-epochs.svg", "Accuracy against local epochs at the larger ε")
