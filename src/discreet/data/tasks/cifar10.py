@@ -7,9 +7,9 @@ import numpy as np
 
 from discreet.data.datasets.dataset_files import read_data_files
 from discreet.data.datasets.file_formats import LabelledImages, read_cifar
-from discreet.data.partition import AnyPartition, Iid
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.image_examples import Scaling, image_examples
+from discreet.data.tasks.image_task import ImageTask
 from discreet.part import Count, part
 from discreet.paths import Paths
 
@@ -17,23 +17,17 @@ BATCHES, BATCH, TEST = 5, 10_000, "test_batch.bin"
 
 
 @part
-class Cifar10:
+class Cifar10(ImageTask):
     """Ten classes of equal size, in the official order.
 
     Attributes:
-        clients: Number of clients. Only a partition by group can do without it.
-        partition: How examples are assigned to clients.
         limit: Use only this many training examples, from the start. All if not set.
         scaling: "unit" scales pixels to [0, 1]; "imagenet" then standardises each channel by published constants.
-        public_examples: Number of examples, from the end, that are public and belong to no client.
     """
 
     kind: Literal["cifar10"] = "cifar10"
-    clients: Count | None = 10
-    partition: AnyPartition = Iid()
     limit: Count | None = None
     scaling: Scaling = "unit"
-    public_examples: Count | None = None
 
     def examples(self, paths: Paths) -> Examples:
         """Read the training batches that `limit` needs, and the test batch."""

@@ -4,10 +4,10 @@ from typing import Literal
 
 from discreet.data.datasets.dataset_files import read_data_files
 from discreet.data.datasets.file_formats import read_cifar
-from discreet.data.partition import AnyPartition, Iid
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.image_examples import Scaling, image_examples
-from discreet.part import Count, part
+from discreet.data.tasks.image_task import ImageTask
+from discreet.part import part
 from discreet.paths import Paths
 
 FILES = ("train.bin", "test.bin")
@@ -15,23 +15,17 @@ COARSE, FINE = 0, 1  # the two label bytes: one of 20 superclasses, and one of 1
 
 
 @part
-class Cifar100:
+class Cifar100(ImageTask):
     """100 classes ("fine" labels), or the 20 superclasses that contain them ("coarse").
 
     Attributes:
-        clients: Number of clients. Only a partition by group can do without it.
-        partition: How examples are assigned to clients.
         scaling: "unit" scales pixels to [0, 1]; "imagenet" then standardises each channel by published constants.
         labels: "fine" for 100 classes, "coarse" for 20.
-        public_examples: Number of examples, from the end, that are public and belong to no client.
     """
 
     kind: Literal["cifar100"] = "cifar100"
-    clients: Count | None = 10
-    partition: AnyPartition = Iid()
     scaling: Scaling = "unit"
     labels: Literal["fine", "coarse"] = "fine"
-    public_examples: Count | None = None
 
     def examples(self, paths: Paths) -> Examples:
         """Read both files, with the labels that were chosen."""

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.data.datasets.file_formats import LabelledImages
-from discreet.data.partition import AnyPartition, Iid
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.image_examples import image_examples, read_idx_files
-from discreet.part import Count, part
+from discreet.data.tasks.image_task import ImageTask
+from discreet.part import part
 from discreet.paths import Paths
 
 EmnistSplit: TypeAlias = Literal["letters", "byclass", "bymerge", "balanced", "digits", "mnist"]
@@ -25,21 +25,15 @@ CLASSES: dict[EmnistSplit, int] = {
 
 
 @part
-class Emnist:
+class Emnist(ImageTask):
     """26 letters, or another of NIST's splits.
 
     Attributes:
-        clients: Number of clients. Only a partition by group can do without it.
-        partition: How examples are assigned to clients.
         split: The split of EMNIST, as NIST names it.
-        public_examples: Number of examples, from the end, that are public and belong to no client.
     """
 
     kind: Literal["emnist"] = "emnist"
-    clients: Count | None = 10
-    partition: AnyPartition = Iid()
     split: EmnistSplit = "letters"
-    public_examples: Count | None = None
 
     def examples(self, paths: Paths) -> Examples:
         """Read the images and labels of the split."""

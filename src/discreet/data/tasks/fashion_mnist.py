@@ -2,30 +2,24 @@
 
 from typing import Literal
 
-from discreet.data.partition import AnyPartition, Iid
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.image_examples import image_examples, read_idx_images
+from discreet.data.tasks.image_task import ImageTask
 from discreet.data.tasks.mnist import TEST, TRAIN
 from discreet.part import Count, part
 from discreet.paths import Paths
 
 
 @part
-class FashionMnist:
+class FashionMnist(ImageTask):
     """Ten classes of equal size, from T-shirt to ankle boot.
 
     Attributes:
-        clients: Number of clients. Only a partition by group can do without it.
-        partition: How examples are assigned to clients.
         limit: Use only this many training examples, from the start. All if not set.
-        public_examples: Number of examples, from the end, that are public and belong to no client.
     """
 
     kind: Literal["fashion_mnist"] = "fashion_mnist"
-    clients: Count | None = 10
-    partition: AnyPartition = Iid()
     limit: Count | None = None
-    public_examples: Count | None = None
 
     def examples(self, paths: Paths) -> Examples:
         """Read the images and labels."""

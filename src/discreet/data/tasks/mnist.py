@@ -5,7 +5,6 @@ from typing import Literal
 
 import numpy as np
 
-from discreet.data.partition import AnyPartition, Iid
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.image_examples import (
     WRITERS_ARE_PUBLIC,
@@ -14,6 +13,7 @@ from discreet.data.tasks.image_examples import (
     read_idx_files,
     read_idx_images,
 )
+from discreet.data.tasks.image_task import ImageTask
 from discreet.errors import InvalidInput
 from discreet.part import Count, Flag, part
 from discreet.paths import Paths
@@ -25,12 +25,10 @@ WRITER_COLUMN = 2  # after the class and the NIST series
 
 
 @part
-class Mnist:
+class Mnist(ImageTask):
     """Ten classes.
 
     Attributes:
-        clients: Number of clients. Only a partition by group can do without it.
-        partition: How examples are assigned to clients.
         limit: Use only this many training examples, from the start. All if not set.
         writers: Load who wrote each digit, as the QMNIST project found out. A partition by group needs it.
         public_examples: Number of examples, from the end, that are public and belong to no client. With `writers`,
@@ -38,11 +36,8 @@ class Mnist:
     """
 
     kind: Literal["mnist"] = "mnist"
-    clients: Count | None = 10
-    partition: AnyPartition = Iid()
     limit: Count | None = None
     writers: Flag = False
-    public_examples: Count | None = None
 
     def __post_init__(self) -> None:
         if self.partition.kind == "by_group" and not self.writers:
