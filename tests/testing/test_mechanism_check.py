@@ -370,7 +370,7 @@ class Crash(Central):
         (RawValues, r"Noise on an upload is missing in 1 of 16385 coordinates"),
         (MoreValues, r"A client sends 1 values beside its update, and `extra_values` says 0"),
         (MoreTensors, r"`release_sum` must return the model's tensors and nothing else"),
-        (Crash, r"A round of the algorithm raised KeyError: 'weight'"),
+        (Crash, r"test_mechanism_check.py:Crash failed in release_sum: KeyError: 'weight'"),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from discreet.errors import InvalidInput
+from discreet.errors import DiscreetError, InvalidInput
 
 
 class PartFailed(InvalidInput):
@@ -27,6 +27,8 @@ def report_errors(activity: str) -> Iterator[None]:
         yield
     except PartFailed:
         raise
+    except DiscreetError as error:  # its message says what failed, and where
+        raise PartFailed(error.problem, fix=error.fix) from error
     except Exception as error:
         message = str(error).strip().partition("\n")[0]
         raise PartFailed(f"{activity} raised {type(error).__name__}: {message}") from error
