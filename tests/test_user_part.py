@@ -334,3 +334,28 @@ class Shares(Mechanism):
 def test_noise_that_a_user_adds_may_be_in_shares_that_a_sparsifier_thins() -> None:
     with pytest.raises(UnsoundCombination, match="deletes its share of noise"):
         Algorithm(trainer=TRAINER, mechanism=Shares(), sparsifier=PublishedTopK(fraction=0.5))  # type: ignore[arg-type]
+
+
+class OneResult:
+    """Forgets the state."""
+
+    def step(self, params: Any, mean: Any, state: Any) -> Any:
+        return params
+
+
+class NoExposure:
+    """A trainer that returns nothing where its exposure is asked for."""
+
+    def train(self, loss: Any, broadcast: Any, batches: Any, rows: Any) -> Any:
+        return {}
+
+    def exposure(self, round: int) -> Any:
+        return None
+
+
+def test_a_result_of_another_kind_is_reported_with_the_part_and_its_member() -> None:
+    algorithm = discreet.fedavg(learning_rate=0.1, batch_size=8, steps=1, server=OneResult())  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=r"OneResult: step must return a tuple of 2, and returned .* class dict"):
+        algorithm.server.step({}, {}, {})
+    with pytest.raises(InvalidInput, match=r"NoExposure: exposure must return a Exposure, and returned .* NoneType"):
+        Algorithm(trainer=NoExposure(), mechanism=Gaussian(clip_norm=1.0)).planned_releases(1, POPULATION)  # type: ignore[arg-type]

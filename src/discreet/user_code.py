@@ -68,12 +68,22 @@ def call_factory(reference: str, factory: Any, arguments: dict[str, Any]) -> Any
     except DiscreetError:
         raise
     except TypeError as error:
+        abstract = sorted(getattr(factory, "__abstractmethods__", ()))
+        if abstract:
+            raise InvalidInput(f"{reference} lacks {', '.join(abstract)}.", fix="Write them in the class.") from error
         raise InvalidInput(
             f"{reference} can't be called with {sorted(arguments) or 'no arguments'}: {error}.",
-            fix="Give it the arguments that it needs, by name.",
+            fix=f"Give it the arguments that it takes: {_describe_parameters(factory)}.",
         ) from error
     except Exception as error:  # a user's code may fail in any way
         raise InvalidInput(f"{reference} failed: {type(error).__name__}: {error}.") from error
+
+
+def _describe_parameters(factory: Any) -> str:
+    try:
+        return ", ".join(inspect.signature(factory).parameters) or "none"
+    except (TypeError, ValueError):  # what can't be called, or is written in C
+        return "unknown"
 
 
 def source_digest(reference: str, folder: Path | None = None) -> str | None:
@@ -148,7 +158,7 @@ def modules_from_files() -> list[ModuleType]:
 def _import_file(path: Path) -> ModuleType:
     """Import a file as a module. The same file always has the same module name."""
     if not path.is_file():
-        raise InvalidInput(f"There is no file {path}.", fix="Give its path relative to the current directory.")
+        raise InvalidInput(f"There is no file {path}.", fix="Give its path relative to the experiment's file.")
     name = f"{FILE_MODULE_PREFIX}{hashlib.blake2b(str(path.resolve()).encode(), digest_size=8).hexdigest()}"
     spec = importlib.util.spec_from_file_location(name, path, loader=_SourceOnlyLoader(name, str(path)))
     assert spec is not None
@@ -162,8 +172,14 @@ def _import_file(path: Path) -> ModuleType:
         raise
     except Exception as error:  # a user's file may fail in any way
         del sys.modules[name]
-        raise InvalidInput(f"{path} can't be imported: {type(error).__name__}: {error}.") from error
+        alone = "Such a file may import installed packages, and no file beside it." if _is_beside(error, path) else ""
+        raise InvalidInput(f"{path} can't be imported: {type(error).__name__}: {error}.", fix=alone) from error
     return module
+
+
+def _is_beside(error: Exception, path: Path) -> bool:
+    """Return whether an import failed because the module is only a file beside this one."""
+    return isinstance(error, ModuleNotFoundError) and (path.parent / f"{error.name}.py").is_file()
 
 
 class _SourceOnlyLoader(SourceFileLoader):

@@ -8,9 +8,10 @@ import inspect
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from types import FunctionType
-from typing import Any, TypeVar, cast
+from types import FunctionType, NoneType, UnionType
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from pydantic import GetCoreSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -139,8 +140,35 @@ class UserPart:
                 f"The {self.contract.name} {self.kind} failed in {name}: {type(error).__name__}: {message}."
             ) from error
         if type(result) is not type(self.target):
+            self._check_result(name, result)
             return result
         return replace(self, arguments=_constructor_arguments(result, self.arguments), target=result)
+
+    def _check_result(self, name: str, result: Any) -> None:
+        """Refuse a result of another kind than the contract's, as far as that is a class or a tuple."""
+        kind, length = _result_kind(self.contract.protocol, name)
+        if not isinstance(result, kind) or (length is not None and len(result) != length):
+            wanted = getattr(kind, "__name__", "number") if length is None else f"tuple of {length}"
+            got = f"an object of the class {type(result).__name__}"
+            raise InvalidInput(f"{self.kind}: {name} must return a {wanted}, and returned {got}.")
+
+
+@lru_cache(maxsize=256)
+def _result_kind(protocol: type, name: str) -> tuple[Any, int | None]:
+    """Return the class of what a member of a contract returns, and its length if that is a tuple of a fixed length."""
+    member = getattr(protocol, name, None)
+    try:
+        hint = get_type_hints(member).get("return") if isinstance(member, FunctionType) else None
+    except NameError:  # a name that is imported for type checkers only
+        hint = None
+    kind, arguments = get_origin(hint) or hint, get_args(hint)
+    if kind is tuple and Ellipsis not in arguments:
+        return tuple, len(arguments)
+    if kind is float:
+        return (int, float), None
+    if not isinstance(kind, type) or kind in (NoneType, UnionType) or getattr(kind, "_is_protocol", False):
+        return object, None
+    return kind, None
 
 
 class OwnPart:

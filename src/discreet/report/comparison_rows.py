@@ -14,6 +14,7 @@ from discreet.privacy.wording import compact, round_up
 SEEDED = "These runs are seeded, so they protect nobody: each ε is what the same run without a seed would certify."
 TUNING = "Choosing a row by its results is tuning, which no ε here covers."
 DATA_RANGES = "Ranges were taken from the data: no ε here covers what they reveal about it."
+DECLARED = "†"  # marks an epsilon that is not certified
 DASH = "–"
 PROMISE_COLUMNS = ("δ", "protects", "from")  # they say what an ε is about
 
@@ -70,6 +71,11 @@ class Row:
         if self.mean is None or len(self.values) < 2:
             return None
         return statistics.stdev(self.values) / math.sqrt(len(self.values))
+
+    @property
+    def foreign_parts(self) -> set[str]:
+        """The user's own parts on whose word the epsilon is."""
+        return {title for result in self.results for title in result.get("on_word_of", ())}
 
     @property
     def epsilon(self) -> float | None:
@@ -201,8 +207,8 @@ def notes(rows: Sequence[Row]) -> list[str]:
     sentences = [f"Mean ± standard error over {seeds}."] if max(counts) > 1 else []
     if any(row.results and row.epsilon is None for row in rows):
         sentences.append("ε = ∞: nothing is guaranteed.")
-    for title in sorted({title for row in rows for result in row.results for title in result.get("on_word_of", ())}):
-        sentences.append(f"Not certified, on the word of {title}.")
+    if declared := sorted({title for row in rows for title in row.foreign_parts}):
+        sentences.append(f"ε with {DECLARED} is not certified, on the word of {' and '.join(declared)}.")
     if any(result.get("data_ranges") for row in rows for result in row.results):
         sentences.append(DATA_RANGES)
     return [*sentences, f"{SEEDED} {TUNING}"]
@@ -223,7 +229,8 @@ def describe_shared(shown: Sequence[Column]) -> str:
 def _format_epsilon(row: Row) -> str:
     if not row.results:
         return DASH
-    return "∞" if row.epsilon is None or math.isinf(row.epsilon) else round_up(row.epsilon)
+    mark = f" {DECLARED}" if row.foreign_parts else ""
+    return "∞" if row.epsilon is None or math.isinf(row.epsilon) else round_up(row.epsilon) + mark
 
 
 def _format_cells(rows: Sequence[Row], name: str, write: Callable[[Any], str]) -> tuple[str, ...]:

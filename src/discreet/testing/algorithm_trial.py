@@ -1,5 +1,8 @@
 """What is tried of an algorithm with parts of a user's own, before it trains. It depends on no client's data."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from torch import Tensor
 
 from discreet.algorithms.algorithm import Algorithm
@@ -11,6 +14,7 @@ from discreet.contract import CONTRACTS
 from discreet.params import Params
 from discreet.testing.aggregation_check import check_aggregation
 from discreet.testing.mechanism_check import try_mechanism
+from discreet.testing.part_failure import PartFailed
 from discreet.testing.sampler_check import try_sampler
 from discreet.testing.server_optimizer_check import check_schedule, check_server_optimizer
 from discreet.testing.sparsifier_check import check_sparsifier
@@ -42,18 +46,33 @@ def try_algorithm(
     """
     tried: list[str] = []
     if isinstance(algorithm.sampling, UserPart):
-        tried += try_sampler(algorithm.sampling, population)
-    if user_parts(algorithm.trainer):
-        tried += try_trainer(algorithm, population, loss, params, inputs, targets)
+        with name_part(algorithm.sampling):
+            tried += try_sampler(algorithm.sampling, population)
     for own in user_parts(algorithm.trainer):
-        if own.contract is CONTRACTS[Schedule]:
-            tried += check_schedule(own)
+        with name_part(own):
+            if own.contract is CONTRACTS[Schedule]:
+                tried += check_schedule(own)
+            tried += try_trainer(algorithm, population, loss, params, inputs, targets)
     if isinstance(algorithm.sparsifier, UserPart):
-        tried += check_sparsifier(algorithm.sparsifier, params)
+        with name_part(algorithm.sparsifier):
+            tried += check_sparsifier(algorithm.sparsifier, params)
     if isinstance(algorithm.aggregation, UserPart):
-        tried += check_aggregation(algorithm.aggregation, params)
+        with name_part(algorithm.aggregation):
+            tried += check_aggregation(algorithm.aggregation, params)
     if isinstance(algorithm.server, UserPart):
-        tried += check_server_optimizer(algorithm.server, params)
-    if client_parts(algorithm):
-        tried += try_mechanism(algorithm, population, params)
+        with name_part(algorithm.server):
+            tried += check_server_optimizer(algorithm.server, params)
+    if own_parts := client_parts(algorithm):
+        with name_part(*own_parts):
+            tried += try_mechanism(algorithm, population, params)
     return tried
+
+
+@contextmanager
+def name_part(*own: UserPart) -> Iterator[None]:
+    """Within this context, a failure names the parts that were tried."""
+    try:
+        yield
+    except PartFailed as failure:
+        names = " and ".join(part.kind for part in own)
+        raise PartFailed(f"Tried with {names}: {failure.problem}", fix=failure.fix) from failure

@@ -73,7 +73,7 @@ def correlation(left: Tensor, right: Tensor) -> float:
 
 def repetition(values: Tensor) -> float:
     """Return the largest correlation of rows with themselves, shifted by any distance; in standard errors."""
-    centred = values.double() - values.double().mean(dim=1, keepdim=True)
+    centred = values.double() - values.double().mean()  # a mean of each row would correlate short rows
     width = values.shape[1]
     power = torch.fft.rfft(centred, dim=1).abs().square().sum(dim=0)
     by_distance = torch.fft.irfft(power, n=width)

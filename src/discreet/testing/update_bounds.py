@@ -15,8 +15,7 @@ ROUNDING = 1e-6  # by how much a norm may exceed its bound in single precision
 ROWS_ALONE = "Treat each row by itself: rows are clients, and must not see each other."
 STREAMS = "Draw all noise from `rows` and `noise`, which give the same numbers for the same round and client."
 BOUND = (
-    "Scale each row to a norm of at most 1, and replace a row whose norm is not finite by zeros: "
-    "discreet.algorithms.clipping.clip does both."
+    "Scale each row to a norm of at most 1, and replace a row whose norm is not finite by zeros: parts.clip does both."
 )
 
 

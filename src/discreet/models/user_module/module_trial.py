@@ -119,10 +119,15 @@ def call_user_function(what: str, function: Callable[..., Any], *arguments: Any)
         raise InvalidInput(f"The {what} {name!r} failed: {type(error).__name__}: {message}.") from error
 
 
+def metric_name(metric: Callable[..., Any]) -> str:
+    """Return the name of a metric: that of the function, or of the class of an object that is called."""
+    return getattr(metric, "__name__", type(metric).__name__)
+
+
 def metric_values(metric: Callable[..., Any], outputs: Tensor, targets: Tensor) -> dict[str, float]:
     """Return a metric's values by name. The metric returns one number, or several in a dict."""
     result = call_user_function("metric", metric, outputs, targets)
-    values = result if isinstance(result, dict) else {getattr(metric, "__name__", "metric"): result}
+    values = result if isinstance(result, dict) else {metric_name(metric): result}
     try:
         return {str(name): float(value) for name, value in values.items()}
     except (TypeError, ValueError, RuntimeError):

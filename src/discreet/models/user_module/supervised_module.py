@@ -234,7 +234,7 @@ class SupervisedModule:
             try:
                 metrics |= module_trial.metric_values(self._metric, outputs, targets)
             except InvalidInput:  # it worked before training, and must not end a run now
-                metrics[getattr(self._metric, "__name__", "metric")] = math.nan
+                metrics[module_trial.metric_name(self._metric)] = math.nan
         return metrics
 
 
