@@ -13,14 +13,20 @@ from typing import Any, NamedTuple, get_args
 import pytest
 
 import discreet
-from discreet import __version__
+from discreet import __version__, parts
 from discreet.cli.main import run
+from discreet.contract import CONTRACTS
+from discreet.data.tasks.any_task import TaskSource
 from discreet.privacy import events
 from discreet.privacy.release import Relation, View
 
 ROOT = Path(__file__).parent.parent
 PAGES = [path for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")] if path.is_file()]
 RUN = ("console", "python")
+PROTOCOLS = [
+    *(parts.Sampling, parts.LocalTrainer, parts.Sparsifier, parts.Mechanism, parts.Aggregation),
+    *(parts.ServerOptimizer, parts.Schedule, TaskSource),
+]
 
 
 class Fence(NamedTuple):
@@ -116,6 +122,15 @@ def test_the_api_page_shows_every_public_name() -> None:
     page = (ROOT / "docs" / "reference" / "api.md").read_text()
     shown = re.findall(r"^\.\. auto\w+:: discreet\.(\w+)$", page, re.MULTILINE)
     assert sorted(shown) == sorted(set(discreet.__all__) - {"__version__"})
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.__name__)
+def test_the_page_of_contracts_says_what_a_part_must_write(protocol: type) -> None:
+    contract = CONTRACTS[protocol]
+    page = (ROOT / "docs" / "reference" / "contracts.md").read_text()
+    said = re.search(rf"^An? {contract.name} must have ([^.;]*)[.;]", page, re.MULTILINE)
+    assert said is not None
+    assert set(re.findall(r"`(\w+)`", said[1])) == contract.required_members | contract.undeclared.keys()
 
 
 @pytest.mark.parametrize("tool", ["toml_reference.py", "file_map.py", "public_names.py"])

@@ -33,17 +33,19 @@ from discreet.algorithms.training import (
     MinibatchDp,
     Shards,
 )
-from discreet.algorithms.training.batches import Batches
+from discreet.algorithms.training.batches import Batch, Batches
+from discreet.algorithms.training.exposure import ExampleBound, Exposure, expose_update
 from discreet.algorithms.training.schedules import Constant, Exponential, Harmonic, Inverse, Schedule
 from discreet.params import Params, add, norms, scale
 from discreet.privacy.events import GaussianNoise, LaplaceNoise, PoissonSampled, SampledWithoutReplacement
-from discreet.randomness.streams import Rows
+from discreet.randomness.streams import Rows, Streams
 
 __all__ = [
     "AdaptiveGaussian",
     "Aggregation",
     "Algorithm",
     "AllCoordinates",
+    "Batch",
     "Batches",
     "Broadcast",
     "BroadcastGradients",
@@ -53,7 +55,9 @@ __all__ = [
     "DistributedGaussian",
     "DpSgd",
     "Everyone",
+    "ExampleBound",
     "Exponential",
+    "Exposure",
     "FixedSize",
     "Gaussian",
     "GaussianNoise",
@@ -87,9 +91,11 @@ __all__ = [
     "ServerTopK",
     "Shards",
     "Sparsifier",
+    "Streams",
     "TopK",
     "add",
     "clip",
+    "expose_update",
     "norms",
     "scale",
 ]

@@ -121,7 +121,12 @@ def expose_steps(
 
 
 def expose_update(norm: float | None, order: int | None) -> Exposure:
-    """Return what a trainer exposes that bounds its update as a whole, if at all, and not what one example moves."""
+    """Return what a trainer exposes that bounds its update as a whole, if at all, and not what one example moves.
+
+    Args:
+        norm: Norm that no update exceeds, by construction. None if nothing bounds it: the mechanism must then clip.
+        order: Order of that norm: 1 or 2. It has no default, since an L2 bound is not an L1 bound. None without a norm.
+    """
     return Exposure((1,), None, own_noise=None, update_norm=norm, norm_order=order, example=None)
 
 

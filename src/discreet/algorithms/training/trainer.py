@@ -30,11 +30,17 @@ class LocalTrainer(Protocol):
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
         """Return each client's update in a row of its own: its trained model minus the broadcast model.
 
+        No client's row may depend on the data of another.
+
         Args:
-            loss: Loss of a model on examples.
-            broadcast: What the clients received.
-            batches: The clients' data.
-            rows: Random streams, one for each client.
+            loss: A function of (model, inputs, targets) that returns one loss for each example. Multiply them by
+                `batch.mask` before summing: the other cells of a batch are padding.
+            broadcast: What the clients received: the model is `broadcast.params`.
+            batches: The clients' data. `draw_shuffled`, `draw_poisson` and `full_batch` give padded batches with a
+                mask, one row for each client. Where `active` is not None, a client that it leaves out takes no step.
+            rows: Random streams, one for each client: all draws must come from them. `rows.open()` starts at their
+                beginning, so open it once and go on drawing. For a second stream, such as one for noise, open
+                `rows.for_purpose(Purpose.NOISE)`, with `Purpose` from `discreet.randomness.purposes`.
         """
 
     @abstractmethod
