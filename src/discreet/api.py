@@ -35,6 +35,7 @@ from discreet.paths import Paths
 from discreet.privacy.guarantee import Guarantee
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
+from discreet.user_part import load_user_parts
 
 PathLike: TypeAlias = str | Path
 
@@ -157,7 +158,8 @@ def train(
         task = clients
     else:
         paths = Paths.default(data=_optional_path(data_dir))
-        task = load_task(clients, key.generator(Purpose.TASK), paths, None if privacy is None else privacy.person)
+        source: AnyTask = from_plain(AnyTask, clients)  # wraps a task of the user's own
+        task = load_task(source, key.generator(Purpose.TASK), paths, None if privacy is None else privacy.person)
     module = model if isinstance(model, nn.Module) else model.build(task, key.generator(Purpose.MODEL))
     job = job_builder.build_job_from_objects(
         task,
@@ -274,6 +276,7 @@ def _rebuild_module(record: RunRecord, data_dir: Path | None) -> nn.Module:
     experiment = _read_experiment(record)
     generator = torch.Generator()  # any will do: the weights come from the record
     paths = Paths.default(Path(record.identity.folder), data_dir)
+    experiment = load_user_parts(experiment, paths.folder, skip=("algorithm", "metric"))  # the module needs its task
     return job_builder.build_model(experiment, experiment.load_task(generator, paths), paths.folder, generator)
 
 

@@ -6,6 +6,8 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from discreet.errors import InvalidInput
+
 Params: TypeAlias = dict[str, Tensor]
 
 
@@ -63,6 +65,21 @@ def norms(block: Params, leading: int = 1, order: int = 2) -> Tensor:
     ]
     together: Tensor = torch.linalg.vector_norm(torch.stack(tensor_norms), order, dim=0)
     return together
+
+
+def check_form(name: str, after: Params, before: Params) -> None:
+    """Refuse tensors that are not of the names, shapes, types and device that they replace.
+
+    Noise is drawn in the type of what it is added to, so a model that changes its type would change the noise.
+    """
+    if not isinstance(after, dict) or after.keys() != before.keys():
+        raise InvalidInput(f"{name} must have the tensors {sorted(before)}, and has other ones.")
+    for key, value in after.items():
+        old = before[key]
+        if type(value) is not Tensor or (value.shape, value.dtype, value.device) != (old.shape, old.dtype, old.device):
+            raise InvalidInput(
+                f"{name} must keep its tensor {key!r} of the shape {tuple(old.shape)} in {old.dtype} on {old.device}."
+            )
 
 
 def count_values(params: Params) -> int:

@@ -75,7 +75,7 @@ def call_factory(reference: str, factory: Any, arguments: dict[str, Any]) -> Any
             f"{reference} can't be called with {sorted(arguments) or 'no arguments'}: {error}.",
             fix=f"Give it the arguments that it takes: {_describe_parameters(factory)}.",
         ) from error
-    except Exception as error:  # a user's code may fail in any way
+    except (Exception, SystemExit) as error:  # a user's code may fail in any way
         raise InvalidInput(f"{reference} failed: {type(error).__name__}: {error}.") from error
 
 
@@ -86,15 +86,20 @@ def _describe_parameters(factory: Any) -> str:
         return "unknown"
 
 
-def source_digest(reference: str, folder: Path | None = None) -> str | None:
-    """Return the SHA-256 of the file that a reference names, without running it; None if there is no such file."""
+def read_source(reference: str, folder: Path | None = None) -> bytes | None:
+    """Return the file that a reference names, without running it; None if there is no such file."""
     location = reference.rpartition(":")[0]
-    if not location.endswith(".py"):
-        spec = importlib.util.find_spec(location.partition(".")[0]) and importlib.util.find_spec(location)
-        path = Path(spec.origin) if spec and spec.origin else None
-    else:
+    if location.endswith(".py"):
         path = (folder or Path()) / location
-    return None if path is None or not path.is_file() else hashlib.sha256(path.read_bytes()).hexdigest()
+    else:
+        try:
+            spec = importlib.util.find_spec(location.partition(".")[0]) and importlib.util.find_spec(location)
+        except (ImportError, TypeError, ValueError):
+            return None
+        if not spec or not spec.origin:
+            return None
+        path = Path(spec.origin)
+    return path.read_bytes() if path.is_file() else None
 
 
 def source_of(cls: type) -> tuple[str, str | None]:
@@ -117,11 +122,12 @@ def _accepted_arguments(factory: Any, offered: dict[str, Any]) -> dict[str, Any]
     return {name: value for name, value in offered.items() if name in names}
 
 
-def load_object(reference: str, folder: Path | None = None) -> Any:
+def load_object(reference: str, folder: Path | None = None, content: bytes | None = None) -> Any:
     """Load the class or function that `file.py:Name` or `package.module:Name` names.
 
     Args:
         folder: File names are relative to this folder. Defaults to the current directory.
+        content: What to run as the content of the file. Defaults to what is in the file now.
 
     Raises:
         InvalidInput: The file, module or name doesn't exist, or can't be imported.
@@ -133,7 +139,7 @@ def load_object(reference: str, folder: Path | None = None) -> Any:
     assert match is not None
     location, name = match["location"], match["name"]
     is_file = location.endswith(".py")
-    module = _import_file((folder or Path()) / location) if is_file else _import_module(location)
+    module = _import_file((folder or Path()) / location, content) if is_file else _import_module(location)
     try:
         return getattr(module, name)
     except AttributeError:
@@ -155,12 +161,12 @@ def modules_from_files() -> list[ModuleType]:
     return [module for name, module in sys.modules.items() if name.startswith(FILE_MODULE_PREFIX)]
 
 
-def _import_file(path: Path) -> ModuleType:
+def _import_file(path: Path, content: bytes | None = None) -> ModuleType:
     """Import a file as a module. The same file always has the same module name."""
     if not path.is_file():
         raise InvalidInput(f"There is no file {path}.", fix="Give its path relative to the experiment's file.")
     name = f"{FILE_MODULE_PREFIX}{hashlib.blake2b(str(path.resolve()).encode(), digest_size=8).hexdigest()}"
-    spec = importlib.util.spec_from_file_location(name, path, loader=_SourceOnlyLoader(name, str(path)))
+    spec = importlib.util.spec_from_file_location(name, path, loader=_SourceOnlyLoader(name, str(path), content))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -170,29 +176,34 @@ def _import_file(path: Path) -> ModuleType:
     except DiscreetError:
         del sys.modules[name]
         raise
-    except Exception as error:  # a user's file may fail in any way
+    except (Exception, SystemExit) as error:  # a user's file may fail in any way
         del sys.modules[name]
         alone = "Such a file may import installed packages, and no file beside it." if _is_beside(error, path) else ""
         raise InvalidInput(f"{path} can't be imported: {type(error).__name__}: {error}.", fix=alone) from error
     return module
 
 
-def _is_beside(error: Exception, path: Path) -> bool:
+def _is_beside(error: BaseException, path: Path) -> bool:
     """Return whether an import failed because the module is only a file beside this one."""
     return isinstance(error, ModuleNotFoundError) and (path.parent / f"{error.name}.py").is_file()
 
 
 class _SourceOnlyLoader(SourceFileLoader):
-    """Run the source in the file, and never compiled code in `__pycache__`, which may be other code."""
+    """Run the source in the file, or what was read from it, and never compiled code in `__pycache__`."""
+
+    def __init__(self, fullname: str, path: str, content: bytes | None) -> None:
+        super().__init__(fullname, path)
+        self._content = content
 
     def get_code(self, fullname: str) -> CodeType:
-        return self.source_to_code(self.get_data(self.path), self.path)
+        content = self.get_data(self.path) if self._content is None else self._content
+        return self.source_to_code(content, self.path)
 
 
 def _import_module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
-    except ImportError as error:
+    except (ImportError, TypeError, ValueError) as error:
         raise InvalidInput(
             f"Module {name!r} can't be imported: {error}.", fix="Install it, or name a file as path/to/file.py:Name."
         ) from error

@@ -4,6 +4,7 @@ The object is wrapped, so that no check of a class takes it for a part of this p
 define comes from the default of its contract.
 """
 
+import hashlib
 import inspect
 import json
 from collections.abc import Callable, Collection, Mapping
@@ -17,10 +18,11 @@ from pydantic import GetCoreSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from discreet.contract import CONTRACTS, PARTS, Contract, is_shipped, own_names
-from discreet.errors import DiscreetError, InvalidInput
-from discreet.user_code import REFERENCE, call_factory, load_object, source_digest, source_of
+from discreet.errors import InvalidInput
+from discreet.user_code import REFERENCE, call_factory, load_object, read_source, source_of
 
 T = TypeVar("T")
+PLAIN = (type(None), str, bool, int, float, list, tuple)
 RESERVED = ("kind", "sha256")  # keys of a part's table that are not arguments of its class
 
 
@@ -41,6 +43,9 @@ class UserPart:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     sha256: str | None = None
     target: Any = None
+
+    def __init_subclass__(cls) -> None:
+        raise InvalidInput("A user's own part is wrapped in UserPart itself, never in a subclass of it.")
 
     @property
     def is_loaded(self) -> bool:
@@ -72,13 +77,14 @@ class UserPart:
         """
         if self.is_loaded:
             return self
-        digest = source_digest(self.kind, folder)
+        content = read_source(self.kind, folder)
+        digest = None if content is None else hashlib.sha256(content).hexdigest()
         if self.sha256 is not None and digest != self.sha256:
             raise InvalidInput(
                 f"The {self.contract.name} {self.kind} has changed: its sha256 is {digest}, and was {self.sha256}.",
                 fix="Restore the file, or start a new run with the file as it is now.",
             )
-        target = call_factory(self.kind, load_object(self.kind, folder), dict(self.arguments))
+        target = call_factory(self.kind, load_object(self.kind, folder, content), dict(self.arguments))
         _check(self.contract, self.kind, target)
         return replace(self, sha256=digest, target=target)
 
@@ -132,9 +138,9 @@ class UserPart:
         """Call a member. A copy of the object that it returns is wrapped like the object itself."""
         try:
             result = self._member(name)(*args, **more)
-        except DiscreetError:
+        except InvalidInput:
             raise
-        except Exception as error:  # a user's code may fail in any way
+        except (Exception, SystemExit) as error:  # a user's code may fail in any way, and must not steer the loop
             message = " ".join(str(error).split())[:200].rstrip(".")
             raise InvalidInput(
                 f"The {self.contract.name} {self.kind} failed in {name}: {type(error).__name__}: {message}."
@@ -189,13 +195,13 @@ class OwnPart:
         )
 
     def _validate(self, value: Any, shipped: Callable[[Any], Any]) -> Any:
-        if isinstance(value, UserPart):
+        if type(value) is UserPart:
             if value.contract is not self._contract:
                 raise ValueError(f"must be a {self._contract.name}, and {value.kind} is a {value.contract.name}")
             return value
         if isinstance(value, Mapping):
             return self._reference(value) if ":" in str(value.get("kind")) else _validate_shipped(value, shipped)
-        if is_shipped(type(value)) or value is None or isinstance(value, str | int | float | list | tuple):
+        if is_shipped(type(value)) or type(value) in PLAIN:
             return shipped(value)
         return UserPart.wrap(self._contract, value)
 
@@ -295,6 +301,8 @@ def _constructor_arguments(target: Any, known: Mapping[str, Any]) -> dict[str, A
 def _is_plain(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(_is_plain(item) for item in value)
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and _is_plain(item) for name, item in value.items())
     return isinstance(value, str | bool | int | float)
 
 

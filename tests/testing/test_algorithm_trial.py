@@ -67,7 +67,7 @@ def test_parts_of_ours_are_not_tried() -> None:
         ({"trainer": replace(LOCAL, schedule=Factor(lambda k: 0.9**k))}, "factors of the schedule twice"),
         ({"sparsifier": FirstHalf()}, "All clients left out the same announced coordinates"),
         ({"aggregation": Real()}, "Encoded, summed and decoded 4 updates"),
-        ({"server": SignStep()}, "Took 3 steps of the server twice"),
+        ({"server": SignStep()}, "Took 20 steps of the server twice"),
     ],
     ids=name_parts,
 )

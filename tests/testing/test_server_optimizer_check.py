@@ -19,7 +19,7 @@ class SignStep:
 
 def test_a_sound_server_optimiser_of_a_users_own_passes() -> None:
     assert check_server_optimizer(SignStep()) == [
-        "Took 3 steps of the server twice: the results were equal and finite, and no argument was changed."
+        "Took 20 steps of the server twice: the results were equal and finite, and no argument was changed."
     ]
 
 
@@ -80,7 +80,7 @@ class Random(SignStep):
         (InPlace, r"A step changed one of its arguments in place. Return new tensors"),
         (StateInPlace, r"A step changed one of its arguments in place"),
         (NumberInState, r"The state must hold tensors, and 'steps' is a int"),
-        (ListAsState, r"The state must be a dict of tensors, and got a list"),
+        (ListAsState, r"ListAsState: init must return a dict, and returned an object of the class list"),
         (NotFinite, r"A step by a finite update gave a model that is not finite"),
         (OtherType, r"A step must return the model's tensors with their names, shapes and types"),
         (Random, r"The same 1 steps from the same model gave two results"),

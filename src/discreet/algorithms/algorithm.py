@@ -20,7 +20,7 @@ from discreet.algorithms.training import AnyTrainer, Exposure, Loss
 from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.exposure import NEGLIGIBLE, WHOLE_UPDATE, UpdateSums
 from discreet.algorithms.uploads import Uploads
-from discreet.params import Params, norms, scale
+from discreet.params import Params, check_form, norms, scale
 from discreet.part import Flag, part
 from discreet.privacy.release import Release
 from discreet.randomness.purposes import Purpose
@@ -168,7 +168,9 @@ class Algorithm:
         )
         mean = scale(self.sparsifier.expand(released, broadcast.announcement), 1 / cohort)
         params, server = self.server.step(state.params, mean, state.server)
-        return ServerState(params, mechanism, server)
+        check_form("The model after a step of the server", params, state.params)
+        check_form("The server's state after a step", server, state.server)
+        return ServerState({name: value.detach() for name, value in params.items()}, mechanism, server)
 
     def releases(
         self,

@@ -1,5 +1,6 @@
 """Which of a user's own parts a guarantee rests on: nothing that they declare of themselves is certified."""
 
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from discreet.user_part import UserPart, user_parts
@@ -10,7 +11,8 @@ if TYPE_CHECKING:
 
 def client_parts(algorithm: "Algorithm") -> list[UserPart]:
     """List the user's parts that clients run: all but the server optimiser, which sees only what noise protects."""
-    return [own for own in user_parts(algorithm) if own not in user_parts(algorithm.server)]
+    parts = [getattr(algorithm, field.name) for field in fields(algorithm) if field.name != "server"]
+    return [own for part in parts for own in user_parts(part)]
 
 
 def undeclared_parts(algorithm: "Algorithm") -> list[UserPart]:

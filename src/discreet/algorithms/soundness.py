@@ -85,7 +85,8 @@ def _check_update_bound(algorithm: "Algorithm") -> None:
             f"The mechanism {mechanism.kind!r} has no clip_norm, and the training doesn't bound updates.",
             fix="Give clip_norm, or clip gradients by gradient_clip and leave out momentum and weight decay.",
         )
-    if (exposure.norm_order or 0) > mechanism.norm_order:  # a bound in L1 is one in L2 too, and not the reverse
+    # a bound in L1 is one in L2 too, and not the reverse; one without an order bounds nothing
+    if exposure.norm_order is None or exposure.norm_order > mechanism.norm_order:
         raise InvalidInput(
             f"{mechanism.kind} noise is measured in L{mechanism.norm_order}, and the training bounds updates in "
             f"L{exposure.norm_order}.",

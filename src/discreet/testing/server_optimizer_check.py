@@ -11,7 +11,7 @@ from discreet.testing.part_failure import report_errors, require
 from discreet.testing.wrapped_part import wrap_part
 
 KEEP_STATE = "Keep all that a step depends on in the state that it returns: a checkpoint stores nothing else."
-STEPS = 3
+STEPS = 20
 
 
 def check_server_optimizer(optimizer: ServerOptimizer, params: Params | None = None) -> list[str]:
@@ -30,7 +30,7 @@ def check_server_optimizer(optimizer: ServerOptimizer, params: Params | None = N
     Example:
         >>> from discreet.algorithms.server_optimizers import ServerSgd
         >>> check_server_optimizer(ServerSgd(momentum=0.9))
-        ['Took 3 steps of the server twice: the results were equal and finite, and no argument was changed.']
+        ['Took 20 steps of the server twice: the results were equal and finite, and no argument was changed.']
     """
     optimizer = wrap_part(ServerOptimizer, optimizer)
     params = params or {"weight": torch.linspace(-1, 1, 12).reshape(3, 4), "bias": torch.zeros(3)}

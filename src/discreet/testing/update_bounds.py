@@ -18,6 +18,8 @@ BOUND = (
     "Scale each row to a norm of at most 1, and replace a row whose norm is not finite by zeros: parts.clip does both."
 )
 
+SIZES = [10 ** (exponent / 4) for exponent in range(-24, 25)]  # of a random update: a clip may fail between two of them
+
 
 @dataclass(frozen=True)
 class Movement:
@@ -73,7 +75,13 @@ def check_bounds(trial: TrialRound) -> None:
         bounded = norms(
             mechanism.bound(unflatten(rows, trial.params), trial.broadcast()), order=mechanism.norm_order
         ).tolist()
-    for name, norm in zip(cases, bounded, strict=True):
+    names = list(cases)
+    for size in SIZES:  # one by one: a large model would not fit so often
+        with report_errors("`bound`"):
+            row = mechanism.bound(unflatten(size * cases["a random update"][None], trial.params), trial.broadcast())
+        names.append(f"a random update times {size:.3g}")
+        bounded += norms(row, order=mechanism.norm_order).tolist()
+    for name, norm in zip(names, bounded, strict=True):
         require(
             norm <= 1 + ROUNDING, f"`bound` left the norm of {name} at {norm:.4g}, and it must be at most 1.", BOUND
         )

@@ -23,6 +23,7 @@ from discreet.params import Params
 from discreet.part import Count, NonNegative, Positive, Rate, part
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import Rows
+from discreet.user_part import user_parts
 
 FREE_STEPS = (
     "Steps cost nothing here: the ratio of noise to signal of a round is the same for any number of them "
@@ -74,7 +75,8 @@ class ConvexLocal(LocalTrainer):
                 f"got {'both' if self.steps else 'neither'}.",
                 fix="Give one, leave out the other.",
             )
-        self._rate(0)
+        if all(own.is_loaded for own in user_parts(self)):
+            self._rate(0)
 
     def for_population(self, population: Population) -> Self:
         size = self.batch_size or -(-max(population.examples) // (self.steps or 1))

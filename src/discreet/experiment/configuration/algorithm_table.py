@@ -38,6 +38,8 @@ def build_own_algorithm(reference: str, arguments: Mapping[str, Any], folder: Pa
         folder: File names are relative to this folder.
     """
     function = load_object(reference, folder)
+    if not callable(function):
+        raise InvalidInput(f"{reference} must be a function that returns an Algorithm, and is no function.")
     _check(reference, inspect.signature(function).parameters, arguments)
     try:
         validated = validate_arguments(function, arguments)

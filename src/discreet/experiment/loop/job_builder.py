@@ -93,6 +93,13 @@ def build_job_from_objects(
         declared: The public client sizes of clients who keep their data themselves.
         resolve: Returns the experiment with this algorithm in full. None can only describe task, module and functions.
     """
+    _check_exact_types(task, algorithm, privacy)
+    if isinstance(algorithm.server, UserPart) and settings.checkpoint_every > 1:
+        raise InvalidInput(
+            f"With a server optimiser of your own, {algorithm.server.kind}, every round needs a checkpoint: what it "
+            "keeps to itself would make a repeated round another one.",
+            fix="Leave checkpoint_every out.",
+        )
     population = declared or task.train.population
     algorithm = calibrate.calibrate_noise(algorithm, privacy, settings.rounds, population, _count_parameters(module))
     check_exact("algorithm", algorithm)
@@ -136,6 +143,15 @@ def build_job_from_objects(
         isolation_note=note,
         part_trials=tuple(tried),
     )
+
+
+def _check_exact_types(task: Task, algorithm: Algorithm, privacy: Privacy | None) -> None:
+    """Refuse objects that only behave like a task, an algorithm or a promise: what they do would be certified."""
+    exact = (("clients", task, Task), ("algorithm", algorithm, Algorithm), ("privacy", privacy, Privacy))
+    for what, value, kind in exact:
+        if type(value) is not kind and value is not None:
+            got = f"an object of the class {type(value).__name__}"
+            raise InvalidInput(f"{what} must be a part itself, of the class {kind.__name__}, and got {got}.")
 
 
 def build_model(experiment: Experiment, task: Task, folder: Path, generator: torch.Generator) -> nn.Module:

@@ -29,6 +29,7 @@ class RoundPlayer:
         self.ledger = record.open_ledger()
         self.experiment = record.experiment_digest()
         self.refusal: RoundRefused | None = None  # why the run ends after a round that still counts
+        self.has_sum = False  # whether the current round's sum is known, so that the round counts whatever fails next
         self.in_flight = False  # whether a process that died had begun the next round with real clients
 
     def reserve(self, round: int) -> Ticket | None:
@@ -50,7 +51,7 @@ class RoundPlayer:
         which nothing was planned. In clear, clients send the same bytes again.
         """
         job, began = self.job, time.perf_counter()
-        seen, self.in_flight = self.in_flight, False
+        seen, self.in_flight, self.has_sum = self.in_flight, False, False
         if seen and job.algorithm.aggregation.is_secure:
             return state, self._complete_record(_lost_round(round, DIED, revealed=True), state, None, began)
         broadcast = job.algorithm.broadcast(state, round, self.engine.simulation.public_update)
@@ -63,6 +64,7 @@ class RoundPlayer:
                     raise
                 self.refusal = lost
             return state, self._complete_record(_lost_round(round, lost.problem, revealed=revealed), state, None, began)
+        self.has_sum = True
         noise = self.engine.simulation.rows(broadcast, [-1]).for_purpose(Purpose.SERVER)
         left = job.spent_clients(round)
         joined = len(gathered.contributors)
@@ -105,7 +107,8 @@ class RoundPlayer:
         self.ledger.commit(ticket, releases)
 
     def void(self, ticket: Ticket | None) -> None:
-        if self.ledger is not None and ticket is not None:
+        """Give back what was reserved for a round that released nothing; it stays reserved if the sum is known."""
+        if self.ledger is not None and ticket is not None and not self.has_sum:
             self.ledger.void(ticket)
 
 
