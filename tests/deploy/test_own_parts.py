@@ -1,14 +1,23 @@
-"""A mechanism of the experiment's own: it runs on a node at its owner's price, whatever it declares of itself."""
+"""A mechanism of the experiment's own: it runs on a node for no less than its owner's price."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import discreet
+from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.declarations import client_parts
+from discreet.algorithms.population import Population
 from discreet.deploy.app_folder import AppFolder, user_files
+from discreet.deploy.client_ledger import round_releases
 from discreet.deploy.client_node import ClientNode
-from discreet.deploy.policy import PolicyRefusal
-from discreet.privacy.events import GaussianNoise
+from discreet.deploy.owner_price import price_releases
+from discreet.deploy.policy import AcceptedPart, Policy, PolicyRefusal
+from discreet.privacy.events import GaussianNoise, Repeated
+from discreet.privacy.ledger import Budget
+from discreet.privacy.ledger.charges import compose_charges
+from discreet.privacy.release import Person, Relation, Release, Unit
 from tests.deploy.example_sites import CENTRAL, create_site, edit_policy
 from tests.test_user_part import MINE
 
@@ -81,3 +90,73 @@ def test_the_servers_own_optimiser_never_runs_on_a_node(tmp_path: Path, mark: Pa
     assert (site.app / "mine.py").is_file()
     open_node(tmp_path / "client-0").close()
     assert not mark.exists()
+
+
+class Halving:
+    """A schedule of the experiment's own."""
+
+    def factor(self, k: int) -> float:
+        return 0.5**k
+
+
+POPULATION = Population(examples=(100, 100, 100), max_multiplicity=3)
+COSTLY, CHEAP = GaussianNoise(noise_multiplier=0.01), GaussianNoise(noise_multiplier=100.0)
+
+
+def pfl_with_own_schedule() -> Algorithm:
+    """Return PFL with 20 local steps, in which nothing but the schedule is the experiment's own."""
+    return discreet.pfl(
+        local_steps=20, sampling_rate=0.5, clip_norm=0.5, learning_rate=0.5, noise_multiplier=1.0, schedule=own_part()
+    )
+
+
+def own_part() -> Any:
+    return Halving()
+
+
+def budget_for(unit: Unit) -> Budget:
+    relation: Relation = "replace" if unit == "client" else "zero_out"
+    return Budget(unit=unit, relation=relation, view="server", epsilon=4.0, delta=1e-5)
+
+
+def price_round(algorithm: Algorithm, unit: Unit, noise: GaussianNoise) -> Release:
+    """Return what a round costs an owner with one budget, who has set this price."""
+    (own,) = client_parts(algorithm)
+    policy = Policy(
+        client="a",
+        app="app",
+        server_key="0" * 64,
+        algorithms=(),
+        parts=(AcceptedPart(sha256=own.sha256 or "", price=noise),),
+        budgets=(budget_for(unit),),
+    )
+    (release,) = price_releases(policy, algorithm, POPULATION, round_releases(algorithm, POPULATION, 0, 0))
+    return release
+
+
+def test_the_owners_price_counts_once_for_each_client_that_may_hold_an_example() -> None:
+    algorithm = pfl_with_own_schedule()
+    assert price_round(algorithm, "example", COSTLY).event == Repeated(count=3, event=COSTLY)
+    assert price_round(algorithm, Person(column="id", max_examples=2), COSTLY).event == Repeated(count=3, event=COSTLY)
+    assert price_round(algorithm, "client", COSTLY).event == COSTLY
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        pytest.param(pfl_with_own_schedule(), id="priced for examples"),
+        pytest.param(
+            discreet.ldp_fedavg(
+                learning_rate=0.5, gradient_bound=1.0, noise="gaussian", noise_multiplier=1.0, schedule=own_part()
+            ),
+            id="priced as another update of the client",
+        ),
+    ],
+)
+def test_a_round_costs_no_less_than_the_algorithm_declares(algorithm: Algorithm) -> None:
+    budget, release = budget_for("example"), price_round(algorithm, "example", CHEAP)
+    assert compose_charges(budget, [release]) == compose_charges(budget, round_releases(algorithm, POPULATION, 0, 0))
+
+
+def test_the_price_counts_where_the_declared_releases_say_nothing_of_a_budget() -> None:
+    assert price_round(pfl_with_own_schedule(), "client", CHEAP).event == CHEAP

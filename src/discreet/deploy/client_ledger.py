@@ -11,10 +11,11 @@ from pathlib import Path
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
 from discreet.deploy.certificates import read_key
+from discreet.deploy.owner_price import price_releases
 from discreet.deploy.policy import PERIODS, Period, Policy, PolicyRefusal, period_name
 from discreet.durable_files import OWNER, write_durably
 from discreet.errors import BudgetRefused, InvalidInput, Unsupported
-from discreet.privacy.events import Event, Repeated
+from discreet.privacy.events import Event
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.ledger.charges import charges, compose_charges
 from discreet.privacy.ledger.entries import Mode
@@ -190,10 +191,9 @@ def expected_event(policy: Policy, algorithm: Algorithm, population: Population,
 
     The filter is tightest for this event and sound for every other.
     """
-    if priced := policy.owner_releases(algorithm):
-        return Repeated(count=rounds, event=priced[0].event)
+    planned = algorithm.planned_releases(rounds, population)
     try:
-        return compose_charges(policy.budgets[0], algorithm.planned_releases(rounds, population))[0]
+        return compose_charges(policy.budgets[0], price_releases(policy, algorithm, population, planned, rounds))[0]
     except Unsupported:
         return None
 

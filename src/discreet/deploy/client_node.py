@@ -14,6 +14,7 @@ from discreet.deploy.client_faults import ClientFault, wrap_client_faults
 from discreet.deploy.client_ledger import ClientLedger
 from discreet.deploy.journal import Entry, Journal, OpenSession
 from discreet.deploy.learner import Learner
+from discreet.deploy.owner_price import price_releases
 from discreet.deploy.policy import ClientFolder, Policy, PolicyRefusal
 from discreet.durable_files import ProcessLock
 from discreet.engines.flower import signed_messages
@@ -287,9 +288,10 @@ class ClientNode:
         return commit
 
     def _round_releases(self, round: int) -> tuple[Release, ...]:
-        """Return what a round costs: by the owner's prices if the experiment brings parts of its own."""
-        learner, priced = self.learner, self.policy.owner_releases(self.learner.algorithm)
-        return priced or client_ledger.round_releases(learner.algorithm, learner.population, learner.client, round)
+        """Return what a round costs: at least the owner's prices if the experiment brings parts of its own."""
+        algorithm, population = self.learner.algorithm, self.learner.population
+        declared = client_ledger.round_releases(algorithm, population, self.learner.client, round)
+        return price_releases(self.policy, algorithm, population, declared)
 
     def _report_answer(self, about: RequestHeader) -> None:
         """Tell the owner what the ledger has spent, after a round was answered for the first time."""

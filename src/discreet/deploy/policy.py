@@ -11,9 +11,8 @@ from discreet.deploy.deployment import Card, ClientName, Deployment, Hex256
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment.configuration import toml_document
 from discreet.part import Count, Flag, part
-from discreet.privacy.events import Composed, Noise
+from discreet.privacy.events import Noise
 from discreet.privacy.ledger import Budget
-from discreet.privacy.release import Release
 from discreet.secure_sums.secagg.session_terms import Terms
 
 if TYPE_CHECKING:  # heavy imports, needed for types only
@@ -36,7 +35,7 @@ class AcceptedPart:
     Attributes:
         sha256: The digest of its file.
         price: What one round reveals, in the owner's own judgement: noise relative to the most that one unit of a
-            budget moves what leaves this client. What the part declares of itself is not counted.
+            budget moves what leaves this client. It is a floor: what the algorithm declares counts where it is more.
     """
 
     sha256: Hex256
@@ -135,19 +134,6 @@ class Policy:
                     fix="Read its file; if it may run here, its owner adds to policy.toml: parts = [{ sha256 = "
                     f'"{own.sha256}", price = {{ kind = "gaussian", noise_multiplier = … }} }}], the price of a round.',
                 )
-
-    def owner_releases(self, algorithm: "Algorithm") -> tuple[Release, ...]:
-        """Return what a round with the experiment's own parts costs each budget; nothing if it brings none."""
-        self.allow_parts(algorithm)
-        digests = {own.sha256 for own in client_parts(algorithm)}
-        prices = tuple(accepted.price for accepted in self.parts if accepted.sha256 in digests)
-        if not prices:
-            return ()
-        event = prices[0] if len(prices) == 1 else Composed(events=prices)
-        return tuple(
-            Release(unit=budget.unit, relation=budget.relation, view=budget.view, event=event)
-            for budget in self.budgets
-        )
 
     def allow_clear_update(self, algorithm: "Algorithm") -> None:
         """Refuse an update in clear that the policy forbids, or whose noise is enough only for a sum."""

@@ -73,7 +73,7 @@ CODE_WARNING = """
 """
 PARTS_WARNING = """
 # !!! READ THIS. This experiment brings parts of its own that bound and noise updates, or choose who joins: {titles}.
-# !!! What they declare of themselves is not counted here. The node does not start until you have read their files and
+# !!! Nothing vouches for what they declare of themselves. The node does not start until you have read their files and
 # !!! set a price: the noise, relative to the most that one unit of a budget moves what leaves this client in a round.
 {entries}"""
 PARTS_ENTRY = """\
