@@ -1,5 +1,6 @@
 """A mechanism of the experiment's own: it runs on a node for no less than its owner's price."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from discreet.deploy.app_folder import AppFolder, user_files
 from discreet.deploy.client_ledger import round_releases
 from discreet.deploy.client_node import ClientNode
 from discreet.deploy.owner_price import price_releases
-from discreet.deploy.policy import AcceptedPart, Policy, PolicyRefusal
+from discreet.deploy.policy import AcceptedPart, ClientFolder, Policy, PolicyRefusal
+from discreet.errors import InvalidInput
 from discreet.privacy.events import GaussianNoise, Repeated
 from discreet.privacy.ledger import Budget
 from discreet.privacy.ledger.charges import compose_charges
@@ -82,11 +84,38 @@ def test_an_allowed_hash_does_not_allow_another_file(tmp_path: Path, mark: Path)
     assert not mark.exists()
 
 
+@pytest.mark.parametrize("name", ["helper.py", "package/helper.py", "helper.so", "task.py"])
+def test_code_beside_a_users_file_is_agreed_on_too(tmp_path: Path, mark: Path, name: str) -> None:
+    site, node = create_site(tmp_path, OWN), tmp_path / "client-0"
+    assert AppFolder.open(site.app).user_files == ("mine.py",)
+    mark.unlink()
+    (site.app / name).parent.mkdir(exist_ok=True)
+    (site.app / name).write_text("SCALE = 1\n")
+    changed = AppFolder.open(site.app)
+    assert changed.user_files == tuple(sorted(("mine.py", name)))
+    with pytest.raises(PolicyRefusal, match="The policy does not allow the algorithm"):
+        open_node(node)
+    (agreed,) = ClientFolder.read(node).policy.algorithms
+    edit_policy(node, agreed, changed.digest)
+    with pytest.raises(PolicyRefusal, match=re.escape(", ".join(changed.user_files))):
+        open_node(node)
+    (site.app / name).write_text("SCALE = 2\n")
+    assert AppFolder.open(site.app).digest != changed.digest
+    assert not mark.exists()
+
+
+def test_code_beside_a_users_file_has_a_plain_path(tmp_path: Path, mark: Path) -> None:
+    site = create_site(tmp_path, OWN)
+    (site.app / "a\nseeds = true.py").write_text("")
+    with pytest.raises(InvalidInput, match="code must have a path of letters"):
+        AppFolder.open(site.app).digest  # noqa: B018
+
+
 def test_the_servers_own_optimiser_never_runs_on_a_node(tmp_path: Path, mark: Path) -> None:
     site = create_site(tmp_path, SIGN)
     mark.unlink()
     app = AppFolder.open(site.app)
-    assert user_files(app.experiment) == ()
+    assert app.user_files == user_files(app.experiment) == ()
     assert (site.app / "mine.py").is_file()
     open_node(tmp_path / "client-0").close()
     assert not mark.exists()

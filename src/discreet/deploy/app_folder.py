@@ -11,6 +11,7 @@ from typing import Any
 
 from discreet.algorithms.population import Population
 from discreet.deploy.deployment import Deployment, read_record
+from discreet.deploy.flower_bundle import BUNDLE_FILES
 from discreet.engines.engine_table import Flower
 from discreet.engines.flower.client_calls import Member
 from discreet.errors import InvalidInput
@@ -27,6 +28,8 @@ AGREED_FIELDS = ("rounds", "seed", "task", "model", "loss", "privacy", "algorith
 SERVER_FIELDS = ("server", "metric")  # whose code runs at the server only
 # Plain file names: they are written into owners' policies, where a line break would begin a line, and name no folder.
 PYTHON_NAME = re.compile(r"[\w-]+\.py", re.ASCII)
+CODE_PATH = re.compile(r"([\w-]+/)*[\w-]+(\.[\w-]+)+", re.ASCII)
+CODE_SUFFIXES = (".py", ".pyc", ".so", ".pyd")  # what Python imports
 WEIGHTS_NAME = re.compile(r"[\w-]+(\.[\w-]+)+", re.ASCII)
 
 
@@ -107,9 +110,11 @@ class AppFolder:
     def certificate(self) -> Path:
         return self.folder / CERTIFICATE_FILE
 
-    @property
+    @cached_property
     def user_files(self) -> tuple[str, ...]:
-        return user_files(self.experiment)
+        """The user's files that clients run or load, with all code in the folder that such a file could import."""
+        named = user_files(self.experiment)
+        return tuple(sorted({*named, *self._importable_files()})) if named else ()
 
     def load_user_parts(self) -> Experiment:
         """Return the experiment with the parts of the user's own that clients run, which runs their code."""
@@ -119,9 +124,9 @@ class AppFolder:
     def digest(self) -> str:
         """SHA-256 of everything that a client is asked to do.
 
-        It covers the algorithm with all its numbers, the model, columns and label, the user's files, and the clients'
-        names and sizes. A table's path is that of the stand-in that everybody has. The clients' keys are not covered:
-        cards come later, and the owner's policy pins them.
+        It covers the algorithm with all its numbers, the model, columns and label, the user's files with the code
+        beside them, and the clients' names and sizes. A table's path is that of the stand-in that everybody has. The
+        clients' keys are not covered: cards come later, and the owner's policy pins them.
         """
         whole = to_plain(self.experiment)
         agreed = {name: whole[name] for name in AGREED_FIELDS} | {
@@ -148,8 +153,23 @@ class AppFolder:
             raise InvalidInput(f"{name!r} is not a client of this deployment.", fix=f"Name one of {', '.join(names)}.")
         return names.index(name)
 
+    def _importable_files(self) -> Iterator[str]:
+        """Yield the code in the folder, without the generated files of the Flower app."""
+        for path in self.folder.rglob("*"):
+            name = path.relative_to(self.folder).as_posix()
+            if path.suffix not in CODE_SUFFIXES or path.parent.name == "__pycache__" or not path.is_file():
+                continue
+            if name in BUNDLE_FILES and path.read_bytes() == BUNDLE_FILES[name].encode():
+                continue
+            if not CODE_PATH.fullmatch(name):
+                raise InvalidInput(
+                    f"In a deployment, code must have a path of letters, digits, -, _ and /, and got {name!r:.60}.",
+                    fix="Rename the file, or remove it from the app folder.",
+                )
+            yield name
+
     def _file_digests(self) -> dict[str, str]:
-        """Return the SHA-256 of each user's file that the experiment names."""
+        """Return the SHA-256 of each user's file that clients run or load."""
         digests = {}
         for name in self.user_files:
             try:
