@@ -126,6 +126,8 @@ def restate(path: File, as_json: Json = False) -> None:
 def _summary_page(summary: dict[str, Any]) -> Iterator[RenderableType]:
     purpose = {"filter": "for any number of runs", "plan": "for one planned run"}[summary["mode"]]
     yield f"{summary['path']}: a ledger {purpose}, created {summary['created'][:10]}"
+    if own := summary.get("on_word_of"):
+        yield f"Not certified: what is spent is only declared, by {' and '.join(own)}. No other run can join it."
     yield ""
     yield Padding(_budget_table(summary["budgets"]), (0, 2))
     yield from _client_tables(summary["budgets"])

@@ -19,7 +19,7 @@ from discreet.privacy.events import Event
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.ledger.charges import charges, compose_charges
 from discreet.privacy.ledger.entries import Mode
-from discreet.privacy.ledger.meters import Filter, PriceList, best_order
+from discreet.privacy.ledger.meters import ANY_GAUSSIAN, Filter, PriceList, best_order
 from discreet.privacy.release import Release
 from discreet.privacy.wording import round_up
 
@@ -171,9 +171,8 @@ class ClientLedger:
             )
 
     def _create(self, path: Path) -> None:
-        tuned = {} if self._tuned_to is None else {"tuned_to": self._tuned_to}
         try:
-            Ledger.create(path, self._policy.budgets, "filter", **tuned)
+            Ledger.create(path, self._policy.budgets, "filter", tuned_to=self._tuned_to or ANY_GAUSSIAN)
         except InvalidInput:
             if not path.exists():  # else another process created it first
                 raise

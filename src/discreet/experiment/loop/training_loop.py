@@ -73,7 +73,8 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
     def own_ledger(folder: Path) -> None:
         if private and ledger is None:
             budgets = run_spending.run_budgets(job.algorithm, job.privacy, job.rounds, job.population)
-            Ledger.create(folder / "ledger.jsonl", budgets)
+            own = [part.title for part in trusted_parts(job.algorithm)]
+            Ledger.create(folder / "ledger.jsonl", budgets, on_word_of=own)
 
     texts = {"resolved.toml": job.resolved_text, "environment.json": environment.describe_environment(job.device)}
     if job.source_text:
@@ -112,6 +113,12 @@ def _check_budgets(job: Job, shared: Ledger) -> None:
         raise InvalidInput(
             f"A ledger that other runs share counts what is certified, and this noise is declared by {own[0].kind}.",
             fix="Let the run keep a ledger of its own: leave the ledger out.",
+        )
+    if shared.on_word_of:
+        raise InvalidInput(
+            f"{shared.path} counts what {' and '.join(shared.on_word_of)} only declares, so nothing can be certified "
+            "from it, and no other run can join it.",
+            fix="Create a ledger for the data: discreet ledger create",
         )
     check_budgets(shared.budgets, job.privacy, job.algorithm, job.population, str(shared.path))
 

@@ -42,13 +42,18 @@ class Ticket:
 
 @part
 class OpenEntry:
-    """The first line. `orders` holds a filter's Rényi order for each budget, fixed before any data is seen."""
+    """The first line.
+
+    `orders` holds a filter's Rényi order for each budget, fixed before any data is seen. `on_word_of` names the
+    user's own parts that only declare what is counted.
+    """
 
     type: Literal["open"] = "open"
     version: Literal[1] = 1
     mode: Mode
     budgets: tuple[Budget, ...]
     orders: tuple[Positive, ...] = ()
+    on_word_of: Annotated[tuple[str, ...], Field(exclude_if=lambda parts: not parts)] = ()
 
     def __post_init__(self) -> None:
         if len(self.orders) != (len(self.budgets) if self.mode == "filter" else 0):

@@ -40,7 +40,13 @@ class Ledger:
 
     @classmethod
     def create(
-        cls, path: str | Path, budgets: Sequence[Budget], mode: Mode = "plan", *, tuned_to: Event = ANY_GAUSSIAN
+        cls,
+        path: str | Path,
+        budgets: Sequence[Budget],
+        mode: Mode = "plan",
+        *,
+        tuned_to: Event = ANY_GAUSSIAN,
+        on_word_of: Sequence[str] = (),
     ) -> "Ledger":
         """Create a new ledger file. An existing file is never changed.
 
@@ -50,6 +56,7 @@ class Ledger:
             mode: "plan" for one run whose prices are fixed before it starts (the tightest ε); "filter" for adaptive
                 plans, and for a ledger that several runs share, since later runs are planned after seeing earlier ones.
             tuned_to: The event for which a filter is tightest. It is sound for all events.
+            on_word_of: A user's own parts that only declare what is counted here. No other run can join such a ledger.
 
         Raises:
             InvalidInput: The file exists, or the budgets are empty or repeated.
@@ -61,7 +68,8 @@ class Ledger:
         if len({(budget.unit, budget.relation, budget.view, budget.clients) for budget in budgets}) < len(budgets):
             raise InvalidInput("Two budgets are for the same unit, relation and view.", fix="Keep the smaller one.")
         orders = tuple(best_order(budget, tuned_to) for budget in budgets) if mode == "filter" else ()
-        Log.create(Path(path), to_plain(entries.OpenEntry(mode=mode, budgets=tuple(budgets), orders=orders)))
+        header = entries.OpenEntry(mode=mode, budgets=tuple(budgets), orders=orders, on_word_of=tuple(on_word_of))
+        Log.create(Path(path), to_plain(header))
         return cls(path)
 
     @classmethod
@@ -74,6 +82,12 @@ class Ledger:
         """The budgets as they hold now."""
         with self._locked_tally(to_write=False) as tally:
             return tally.budgets
+
+    @property
+    def on_word_of(self) -> tuple[str, ...]:
+        """A user's own parts that only declare what is counted here."""
+        with self._locked_tally(to_write=False) as tally:
+            return tally.header.on_word_of
 
     def reserve(self, key: str, releases: Sequence[Release]) -> Ticket:
         """Reserve releases before data is used. They count from now on.
@@ -187,6 +201,7 @@ class Ledger:
                 "mode": tally.header.mode,
                 "releases": tally.counts(),
                 "budgets": budgets,
+                **({"on_word_of": list(tally.header.on_word_of)} if tally.header.on_word_of else {}),
             }
 
     def _chain_summary(self, tally: Tally) -> dict[str, Any]:
