@@ -59,7 +59,7 @@ def compare(
 
     A cell is one experiment FILE with one value of each swept field. All cells are planned first, so an error in one
     of them is reported before anything runs. The table has one row for each cell: mean and standard error of the test
-    metric, and the certified epsilon.
+    metric, and the certified epsilon; one that a user's own code only declares has a †, and `on_word_of` in JSON.
     """
     from discreet.experiment.comparison import cells, comparison
     from discreet.experiment.comparison.comparison_results import ResultsFile

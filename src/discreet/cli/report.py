@@ -33,9 +33,10 @@ def report(
     """Write the HTML report of the run directory RUN again.
 
     report.html shows everything: guarantee, accuracy, update norms. With --public, report-public.html shows the
-    guarantee and the privacy spent, and leaves out accuracy, norms and counts, so it may be given to anyone. Each is
-    one file that loads nothing from elsewhere.
+    guarantee and the privacy spent, and leaves out accuracy, norms and counts, so it may be given to anyone if the
+    guarantee is certified. Each is one file that loads nothing from elsewhere.
     """
+    from discreet.experiment.run_directory.run_data import read_run
     from discreet.report import run_page
 
     _refuse_unfinished(run)
@@ -43,7 +44,9 @@ def report(
         raise InvalidInput(f"--out must name a file that ends in .html, and got {str(out)!r}.")
     written = run_page.write(run, public=public, out=out)
     data = {"run": str(run), "report": str(written), "public": public}
-    emit(lambda: data, lambda: _page(run, written, public), as_json=as_json)
+    card = read_run(run).main_guarantee
+    declared = card is not None and not card.is_certified
+    emit(lambda: data, lambda: _page(run, written, public, declared), as_json=as_json)
 
 
 def _refuse_unfinished(run: Path) -> None:
@@ -59,9 +62,12 @@ def _refuse_unfinished(run: Path) -> None:
         )
 
 
-def _page(run: Path, written: Path, public: bool) -> Iterator[RenderableType]:
+def _page(run: Path, written: Path, public: bool, declared: bool) -> Iterator[RenderableType]:
     yield f"Wrote {written}"
-    if public:
+    if public and declared:
+        yield "Every number that the guarantee does not cover is left out. The guarantee itself is not certified: its"
+        yield "noise is only declared, by a user's own code. Give the page only to those who trust that code."
+    elif public:
         yield "You may give it to anyone: every number that the guarantee does not cover is left out."
     else:
         yield "It shows numbers that the guarantee does not cover: show it only to those who may see the data."

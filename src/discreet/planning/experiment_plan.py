@@ -43,6 +43,7 @@ def plan_experiment(source: Source, job: Job) -> dict[str, Any]:
         "affordable_rounds": _affordable_rounds(job),
         "epsilon": cards[0].epsilon if cards else None,
         "delta": cards[0].delta if cards else None,
+        "certified": bool(cards) and cards[0].is_certified,
         "ring_bits": job.algorithm.aggregation.ring_bits,
         "wraparound": job.algorithm.wraparound_probability(job.population, job.rounds),
         "seeded": job.key.is_seeded,

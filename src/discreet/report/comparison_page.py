@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet.experiment.metrics import capitalize, is_share
 from discreet.report import run_page
-from discreet.report.comparison_rows import SEEDED, TUNING, Row, columns, heading, notes, short_names
+from discreet.report.comparison_rows import TUNING, Row, columns, describe_seeds, heading, notes, short_names
 from discreet.report.markup import Html, join, table, tag
 from discreet.report.page_sections import code_block, section
 from discreet.report.plotly_figures import COLOURS, layout, render_figure
@@ -59,7 +59,14 @@ def _body(rows: Sequence[Row], title: str, command: str) -> Iterator[Html]:
         "header",
         tag("p", "Comparison", class_="eyebrow"),
         tag("h1", title),
-        tag("div", tag("p", SEEDED), tag("p", TUNING), class_="verdict none", role="note", aria_label="Verdict"),
+        tag(
+            "div",
+            tag("p", describe_seeds(rows)),
+            tag("p", TUNING),
+            class_="verdict none",
+            role="note",
+            aria_label="Verdict",
+        ),
     )
     shown = columns(rows)
     cells = zip(*(map(_keep_on_one_line, column.cells) for column in shown), strict=True)

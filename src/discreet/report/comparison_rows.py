@@ -11,7 +11,7 @@ from discreet.experiment.metrics import METRICS, is_share
 from discreet.experiment.run_directory import run_files
 from discreet.privacy.wording import compact, round_up
 
-SEEDED = "These runs are seeded, so they protect nobody: each ε is what the same run without a seed would certify."
+SEEDED = "These runs are seeded, so they protect nobody: each ε{} is what the same run without a seed would certify."
 TUNING = "Choosing a row by its results is tuning, which no ε here covers."
 DATA_RANGES = "Ranges were taken from the data: no ε here covers what they reveal about it."
 DECLARED = "†"  # marks an epsilon that is not certified
@@ -79,7 +79,10 @@ class Row:
 
     @property
     def epsilon(self) -> float | None:
-        """The largest certified epsilon of the runs: it can differ, because a seed also partitions the data."""
+        """The largest epsilon of the runs: it can differ, because a seed also partitions the data.
+
+        It is certified unless there are `foreign_parts`.
+        """
         epsilons = (run_files.json_number(result["epsilon"]) for result in self.results)
         return max((epsilon for epsilon in epsilons if epsilon is not None), default=None)
 
@@ -98,7 +101,7 @@ class Row:
         return self.results[0][name] if self.results else None
 
     def data(self) -> dict[str, Any]:
-        """Return the row as plain data for JSON."""
+        """Return the row as plain data for JSON. A row whose epsilon is not certified has `on_word_of`."""
         return {
             "name": self.name,
             "swept": dict(self.swept),
@@ -109,6 +112,7 @@ class Row:
             "diverged": self.diverged_runs,
             "runs": len(self.results),
             "epsilon": self.epsilon,
+            **({"on_word_of": sorted(self.foreign_parts)} if self.foreign_parts else {}),
             "noise_multiplier": self.noise_multiplier,
             **{name: self.common_value(name) for name in ("delta", "unit", "against", "rounds", "clients", "device")},
             "seconds": self.seconds,
@@ -211,7 +215,12 @@ def notes(rows: Sequence[Row]) -> list[str]:
         sentences.append(f"ε with {DECLARED} is not certified, on the word of {' and '.join(declared)}.")
     if any(result.get("data_ranges") for row in rows for result in row.results):
         sentences.append(DATA_RANGES)
-    return [*sentences, f"{SEEDED} {TUNING}"]
+    return [*sentences, f"{describe_seeds(rows)} {TUNING}"]
+
+
+def describe_seeds(rows: Sequence[Row]) -> str:
+    """Say that seeded runs protect nobody, and what each ε is: one that is only declared would not be certified."""
+    return SEEDED.format(", except one that is only declared," if any(row.foreign_parts for row in rows) else "")
 
 
 def describe_shared(shown: Sequence[Column]) -> str:

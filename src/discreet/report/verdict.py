@@ -11,6 +11,8 @@ from discreet.privacy.release import describe_clients
 from discreet.privacy.wording import compact, round_up
 from discreet.report.guarantee_card import format_bound, format_certified, onlooker_name
 
+RELEASING_PARTS = ("sampling", "trainer", "sparsifier", "mechanism", "aggregation")  # fields of an algorithm
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -36,8 +38,19 @@ def judge(run: RunData) -> Verdict:
             f"Not certified: the noise is only declared, by {' and '.join(map(_short_title, card.on_word_of))}.",
             (f"If that is true: {verdict.sentence[0].lower()}{verdict.sentence[1:]}", *verdict.more),
         )
+    elif verdict.mood == "good" and (own := _own_kinds(run)):
+        verdict = Verdict(
+            "bad",
+            f"The card hides that its noise is only declared, by {' and '.join(own)}: guarantee.json was changed.",
+        )
     warnings = [f"Warning: {wording.DATA_RANGES}"] if run.has_data_ranges else []
     return Verdict(verdict.mood, verdict.sentence, (*verdict.more, *warnings, *_describe_progress(run)))
+
+
+def _own_kinds(run: RunData) -> list[str]:
+    """List the user's own parts that decide what is released, which no certified card can have."""
+    kinds = [str(run.value("algorithm", name, "kind")) for name in RELEASING_PARTS]
+    return [kind for kind in kinds if ":" in kind]
 
 
 def _short_title(title: str) -> str:
