@@ -184,5 +184,5 @@ def test_a_subclass_of_an_algorithm_is_not_trained() -> None:
 
     trainer = LocalSgd(learning_rate=1.0, batch_size=1, steps=1)
     clients = discreet.clients_from_arrays([[0.0]] * 4, [0, 1, 0, 1], sizes=[2, 2])
-    with pytest.raises(InvalidInput, match="must be a part itself, and got an object of the class Loud"):
+    with pytest.raises(InvalidInput, match="of the class Algorithm, and got an object of the class Loud"):
         discreet.train(nn.Linear(1, 2), clients, rounds=1, algorithm=Loud(trainer=trainer))

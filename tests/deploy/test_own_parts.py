@@ -121,7 +121,7 @@ def test_the_servers_own_optimiser_never_runs_on_a_node(tmp_path: Path, mark: Pa
     assert not mark.exists()
 
 
-class Halving:
+class HalfEachRound:
     """A schedule of the experiment's own."""
 
     def factor(self, k: int) -> float:
@@ -140,7 +140,7 @@ def pfl_with_own_schedule() -> Algorithm:
 
 
 def own_part() -> Any:
-    return Halving()
+    return HalfEachRound()
 
 
 def budget_for(unit: Unit) -> Budget:
