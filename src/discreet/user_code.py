@@ -21,13 +21,14 @@ REFERENCE = re.compile(r"(?P<location>[^:]+(:[\\/][^:]+)?):(?P<name>[^\W\d]\w*)"
 FILE_MODULE_PREFIX = "discreet_own_"  # of the names of modules that were imported from a file
 
 
-def _check_reference(value: Any) -> str:
+def check_reference(value: Any) -> str:
+    """Return a reference to a user's code, `file.py:Name` or `package.module:Name`; refuse anything else."""
     if not isinstance(value, str) or not REFERENCE.fullmatch(value) or "://" in value:
         raise ValueError(f"must be file.py:Name or package.module:Name on this machine, and got {value!r}")
     return value
 
 
-Reference = Annotated[str, BeforeValidator(_check_reference)]
+Reference = Annotated[str, BeforeValidator(check_reference)]
 
 
 def kind_tag(value: Any) -> str:
@@ -133,7 +134,7 @@ def load_object(reference: str, folder: Path | None = None, content: bytes | Non
         InvalidInput: The file, module or name doesn't exist, or can't be imported.
     """
     try:
-        match = REFERENCE.fullmatch(_check_reference(reference))
+        match = REFERENCE.fullmatch(check_reference(reference))
     except ValueError as error:
         raise InvalidInput(f"{error}.") from None
     assert match is not None
@@ -173,11 +174,10 @@ def _import_file(path: Path, content: bytes | None = None) -> ModuleType:
     sys.modules[name] = module  # dataclasses and pickle look modules up there
     try:
         spec.loader.exec_module(module)
-    except DiscreetError:
-        del sys.modules[name]
-        raise
     except (Exception, SystemExit) as error:  # a user's file may fail in any way
         del sys.modules[name]
+        if isinstance(error, DiscreetError):
+            raise
         alone = "Such a file may import installed packages, and no file beside it." if _is_beside(error, path) else ""
         raise InvalidInput(f"{path} can't be imported: {type(error).__name__}: {error}.", fix=alone) from error
     return module

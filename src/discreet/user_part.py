@@ -9,20 +9,16 @@ import inspect
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import FunctionType, NoneType, UnionType
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from pydantic import GetCoreSchemaHandler, ValidationError
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
-
-from discreet.contract import CONTRACTS, PARTS, Contract, is_shipped, own_names
+from discreet.contract import PARTS, Contract, is_shipped, own_names
 from discreet.errors import InvalidInput
-from discreet.user_code import REFERENCE, call_factory, load_object, read_source, source_of
+from discreet.user_code import call_factory, load_object, read_source, source_of
 
 T = TypeVar("T")
-PLAIN = (type(None), str, bool, int, float, list, tuple)
 RESERVED = ("kind", "sha256")  # keys of a part's table that are not arguments of its class
 
 
@@ -98,7 +94,7 @@ class UserPart:
     def with_noise(self, noise_multiplier: Any) -> "UserPart":
         """Return a copy with this noise multiplier if the class takes one and none is chosen yet."""
         if "with_noise" in _defined_names(self.target):
-            return self._call("with_noise", noise_multiplier)  # type: ignore[no-any-return]
+            return self._call("with_noise", self.target.with_noise, noise_multiplier)  # type: ignore[no-any-return]
         if "noise_multiplier" not in _parameters(type(self.target)) or self.arguments.get("noise_multiplier"):
             return self
         arguments = {**self.arguments, "noise_multiplier": noise_multiplier}
@@ -108,11 +104,9 @@ class UserPart:
         if name.startswith("__") or "target" not in vars(self):
             raise AttributeError(name)
         if not self.is_loaded:
-            raise InvalidInput(
-                f"The {self.contract.name} {self.kind} is not loaded yet.", fix="Call load_user_parts first."
-            )
+            raise InvalidInput(f"The {self.contract.name} {self.kind} is only named here, and its code is not loaded.")
         value = self._member(name)
-        return (lambda *args, **more: self._call(name, *args, **more)) if callable(value) else value
+        return partial(self._call, name, value) if callable(value) else value
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -134,10 +128,10 @@ class UserPart:
             return (lambda *args, **more: nothing) if isinstance(default, FunctionType) else nothing
         return default.__get__(self) if isinstance(default, FunctionType | property) else getattr(self.target, name)
 
-    def _call(self, name: str, *args: Any, **more: Any) -> Any:
+    def _call(self, name: str, member: Callable[..., Any], *args: Any, **more: Any) -> Any:
         """Call a member. A copy of the object that it returns is wrapped like the object itself."""
         try:
-            result = self._member(name)(*args, **more)
+            result = member(*args, **more)
         except InvalidInput:
             raise
         except (Exception, SystemExit) as error:  # a user's code may fail in any way, and must not steer the loop
@@ -175,58 +169,6 @@ def _result_kind(protocol: type, name: str) -> tuple[Any, int | None]:
     if not isinstance(kind, type) or kind in (NoneType, UnionType) or getattr(kind, "_is_protocol", False):
         return object, None
     return kind, None
-
-
-class OwnPart:
-    """Marks a union of parts that also takes a user's own: a table whose kind has a colon, or an object of a class.
-
-    Annotated[A | B, Field(discriminator="kind"), OwnPart(Protocol)]
-    """
-
-    def __init__(self, protocol: type) -> None:
-        self._contract = CONTRACTS[protocol]
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        shipped = handler(source)
-        return core_schema.no_info_wrap_validator_function(
-            self._validate,
-            shipped,
-            serialization=core_schema.wrap_serializer_function_ser_schema(self._serialise, schema=shipped),
-        )
-
-    def _validate(self, value: Any, shipped: Callable[[Any], Any]) -> Any:
-        if type(value) is UserPart:
-            if value.contract is not self._contract:
-                raise ValueError(f"must be a {self._contract.name}, and {value.kind} is a {value.contract.name}")
-            return value
-        if isinstance(value, Mapping):
-            return self._reference(value) if ":" in str(value.get("kind")) else _validate_shipped(value, shipped)
-        if is_shipped(type(value)) or type(value) in PLAIN:
-            return shipped(value)
-        return UserPart.wrap(self._contract, value)
-
-    def _reference(self, table: Mapping[str, Any]) -> UserPart:
-        arguments = {name: value for name, value in table.items() if name not in RESERVED}
-        if not REFERENCE.fullmatch(table["kind"]) or "://" in table["kind"]:
-            raise ValueError(f"kind must be file.py:Class or package.module:Class, and got {table['kind']!r}")
-        return UserPart(self._contract, table["kind"], arguments, table.get("sha256"))
-
-    @staticmethod
-    def _serialise(value: Any, shipped: Callable[[Any], Any]) -> Any:
-        return value.table() if isinstance(value, UserPart) else shipped(value)
-
-
-def _validate_shipped(table: Mapping[str, Any], shipped: Callable[[Any], Any]) -> Any:
-    """Validate a part of this package. The error for an unknown kind mentions that one's own is possible."""
-    try:
-        return shipped(table)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        if first["type"] != "union_tag_invalid" or first["loc"]:
-            raise
-        message = "kind must be one of {kinds}, or your own as 'file.py:Class', and got '{kind}'"
-        found = {"kinds": first["ctx"]["expected_tags"], "kind": first["ctx"]["tag"]}
-        raise PydanticCustomError("unknown_kind", message, found) from None
 
 
 def load_user_parts(part: T, folder: Path, skip: Collection[str] = ()) -> T:
@@ -293,9 +235,8 @@ def _parameters(cls: type) -> list[str]:
 
 def _constructor_arguments(target: Any, known: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that build an equal object: attributes named as the constructor's parameters."""
-    names = [name for name in _parameters(type(target)) if name in known or hasattr(target, name)]
-    names = [name for name in names if name not in RESERVED]
-    return {name: getattr(target, name, known.get(name)) for name in names}
+    names = [name for name in _parameters(type(target)) if name not in RESERVED]
+    return {name: getattr(target, name, known.get(name)) for name in names if name in known or hasattr(target, name)}
 
 
 def _is_plain(value: Any) -> bool:

@@ -9,10 +9,10 @@ from pydantic import Field
 from discreet.algorithms.population import Population
 from discreet.contract import contract
 from discreet.errors import InvalidInput
+from discreet.own_part import OwnPart
 from discreet.part import Count, Rate, part
 from discreet.privacy.events import Event, Noise, PoissonSampled, SampledWithoutReplacement
 from discreet.privacy.release import Relation
-from discreet.user_part import OwnPart
 
 
 @contract("sampler", defaults=["amplify", "public_cohort", "cohort_bounds", "rounds_joined"], relation="replace")

@@ -7,9 +7,9 @@ import torch
 from pydantic import Field
 
 from discreet.contract import contract
+from discreet.own_part import OwnPart
 from discreet.params import Params, add, map_params, scale, zeros_like
 from discreet.part import NonNegative, Positive, part
-from discreet.user_part import OwnPart
 
 State: TypeAlias = Params
 

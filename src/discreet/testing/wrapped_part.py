@@ -2,7 +2,7 @@
 
 from typing import Any, TypeVar, cast
 
-from discreet.contract import CONTRACTS, PARTS
+from discreet.contract import CONTRACTS, is_shipped
 from discreet.user_part import UserPart
 
 T = TypeVar("T")
@@ -14,6 +14,6 @@ def wrap_part(protocol: Any, part: T) -> T:
     Raises:
         InvalidInput: The object lacks a member that the contract needs.
     """
-    if isinstance(part, UserPart) or type(part) in PARTS:
+    if isinstance(part, UserPart) or is_shipped(type(part)):
         return part
     return cast(T, UserPart.wrap(CONTRACTS[protocol], part))

@@ -7,7 +7,7 @@ from pydantic import Field
 from discreet.algorithms.aggregation.aggregation import Aggregation
 from discreet.algorithms.aggregation.lattice_sum import Lattice
 from discreet.algorithms.aggregation.plain_sum import Plain
-from discreet.user_part import OwnPart
+from discreet.own_part import OwnPart
 
 AnyAggregation: TypeAlias = Annotated[Plain | Lattice, Field(discriminator="kind"), OwnPart(Aggregation)]
 

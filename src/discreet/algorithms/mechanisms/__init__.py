@@ -11,7 +11,7 @@ from discreet.algorithms.mechanisms.integer_noise import IntegerNoise
 from discreet.algorithms.mechanisms.local_mechanism import LocalNoise
 from discreet.algorithms.mechanisms.mechanism import Mechanism, State
 from discreet.algorithms.mechanisms.no_privacy import NoPrivacy
-from discreet.user_part import OwnPart
+from discreet.own_part import OwnPart
 
 AnyMechanism: TypeAlias = Annotated[
     NoPrivacy | Gaussian | AdaptiveGaussian | DistributedGaussian | LocalNoise | IntegerNoise,

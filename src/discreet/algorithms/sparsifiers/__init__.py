@@ -7,7 +7,7 @@ from pydantic import Field
 from discreet.algorithms.sparsifiers.common_mask import PublicTopK, RandomK
 from discreet.algorithms.sparsifiers.sparsifier import AllCoordinates, PublicUpdate, Sparsifier
 from discreet.algorithms.sparsifiers.top_k import PublishedTopK, ServerTopK, TopK
-from discreet.user_part import OwnPart
+from discreet.own_part import OwnPart
 
 AnySparsifier: TypeAlias = Annotated[
     AllCoordinates | RandomK | TopK | PublicTopK | ServerTopK | PublishedTopK,

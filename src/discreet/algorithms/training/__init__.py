@@ -14,7 +14,7 @@ from discreet.algorithms.training.local_sgd import LocalSgd
 from discreet.algorithms.training.minibatch_dp import MinibatchDp
 from discreet.algorithms.training.shards import Shards
 from discreet.algorithms.training.trainer import LocalTrainer, Loss
-from discreet.user_part import OwnPart
+from discreet.own_part import OwnPart
 
 AnyTrainer: TypeAlias = Annotated[
     LocalSgd | GradientDescent | DpSgd | MinibatchDp | BroadcastGradients | ConvexLocal | DenoisedRelease | Shards,

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Protocol, TypeAlias
 from pydantic import Field
 
 from discreet.contract import contract
+from discreet.own_part import OwnPart
 from discreet.part import NonNegative, Positive, Rate, part
-from discreet.user_part import OwnPart
 
 
 @contract("schedule", is_postprocessing=True)

@@ -15,8 +15,8 @@ from discreet.data.tasks.digits import Digits
 from discreet.data.tasks.lending_club import LendingClub
 from discreet.data.tasks.merged_splits import MergedSplits
 from discreet.data.tasks.task import Task
+from discreet.own_part import OwnPart
 from discreet.paths import Paths
-from discreet.user_part import OwnPart
 
 
 @contract("task")

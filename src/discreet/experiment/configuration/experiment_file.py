@@ -20,9 +20,10 @@ from discreet.experiment.configuration.run_settings import RunSettings
 from discreet.experiment.configuration.starter_files import BUILT_IN
 from discreet.experiment.promise.promise import Privacy
 from discreet.models import AnyModel
+from discreet.own_part import OwnPart
 from discreet.part import part, to_plain
 from discreet.paths import Paths
-from discreet.user_part import OwnPart, load_user_parts
+from discreet.user_part import load_user_parts
 
 
 @contract("metric")

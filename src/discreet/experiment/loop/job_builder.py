@@ -25,9 +25,8 @@ from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.part import check_exact, to_plain
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
-from discreet.testing import try_algorithm
 from discreet.user_code import load_object
-from discreet.user_part import UserPart
+from discreet.user_part import UserPart, user_parts
 
 
 def build_job(
@@ -115,7 +114,11 @@ def build_job_from_objects(
     params = {name: value.to(device, dtype) for name, value in model.params.items()}
     algorithm.trainer.check_model(model.loss, params, data.inputs[:1][None])
     note = model.verify_isolation(task, params)
-    tried = try_algorithm(algorithm, population, model.loss, params, data.inputs[:1], data.targets[:1])
+    tried: list[str] = []
+    if user_parts(algorithm):
+        from discreet.testing import try_algorithm  # takes a tenth of a second to import
+
+        tried = try_algorithm(algorithm, population, model.loss, params, data.inputs[:1], data.targets[:1])
     if resolve is None:
         resolved = {
             **to_plain(settings),
