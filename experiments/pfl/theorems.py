@@ -1,6 +1,6 @@
 """The paper's claims about epochs and clients, held against what was run: differences, seed by seed, and pictures."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -163,9 +163,7 @@ def _pool_columns(results: list[Result]) -> Iterator[str]:
             found = select_results(ten, data=data, model=model, epsilon=epsilon)
             gaps.append(mean(select_results(found, epochs=1)).value - mean(select_results(found, epochs=2)).value)
         if gaps:
-            better = sum(gap > 0 for gap in gaps)
-            chance = float(stats.binomtest(better, len(gaps)).pvalue)
-            verdict = "can't be told" if chance >= LEVEL else "holds" if better > len(gaps) / 2 else "fails"
+            better, chance, verdict = _sign_test(gaps)
             yield (
                 f"With the authors' settings, in all columns of {name}: E = 1 is better than E = 2 in {better} of "
                 f"{len(gaps)}, by a two-sided sign test: **{verdict}** (p = {chance:.2g}; roughly, since "
@@ -267,9 +265,7 @@ def _pooled_clients(results: list[Result]) -> Iterator[str]:
         if {10, 100} <= set(by_clients):
             gains.append(paired_difference(by_clients[10], by_clients[100]).value)
     if gains:
-        better = sum(gain > 0 for gain in gains)
-        chance = float(stats.binomtest(better, len(gains)).pvalue)
-        verdict = "can't be told" if chance >= LEVEL else "holds" if better > len(gains) / 2 else "fails"
+        better, chance, verdict = _sign_test(gains)
         yield (
             f"With the authors' settings, in all columns: a hundred overlapping clients are better than ten in "
             f"{better} of {len(gains)}, by a two-sided sign test: **{verdict}** (p = {chance:.2g}; roughly, since "
@@ -298,3 +294,10 @@ def _series(results: list[Result], varied: str) -> list[tuple[str, str, float]]:
     kinds = dict.fromkeys((each["data"], each["model"], each["epsilon"]) for each in results if each["epsilon"])
     found = {kind: {e[varied] for e in results if (e["data"], e["model"], e["epsilon"]) == kind} for kind in kinds}
     return [kind for kind, values in found.items() if len(values) >= ENOUGH[varied]]
+
+
+def _sign_test(gains: Sequence[float]) -> tuple[int, float, str]:
+    """Return how many gains are positive, the chance of that by a two-sided sign test, and the verdict."""
+    better = sum(gain > 0 for gain in gains)
+    chance = float(stats.binomtest(better, len(gains)).pvalue)
+    return better, chance, "can't be told" if chance >= LEVEL else "holds" if better > len(gains) / 2 else "fails"

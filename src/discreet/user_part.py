@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from discreet.contract import PARTS, Contract, is_shipped, own_names
 from discreet.errors import InvalidInput
+from discreet.privacy.wording import join_words
 from discreet.user_code import call_factory, load_object, read_source, source_of
 
 T = TypeVar("T")
@@ -203,13 +204,13 @@ def _check(contract: Contract, kind: str, target: Any) -> None:
     defined = _defined_names(target)
     if missing := sorted(contract.required_members - defined):
         raise InvalidInput(
-            f"{kind} can't be a {contract.name}: it lacks {_join(missing)}.",
-            fix=f"Write {_join(missing)} as the contract {contract.protocol.__name__} describes.",
+            f"{kind} can't be a {contract.name}: it lacks {join_words(missing)}.",
+            fix=f"Write {join_words(missing)} as the contract {contract.protocol.__name__} describes.",
         )
     declared = sorted(contract.undeclared.keys() & defined)
     if declared and (missing := sorted(contract.undeclared.keys() - defined)):
         raise InvalidInput(
-            f"{kind} declares {_join(declared)}, and not {_join(missing)}.",
+            f"{kind} declares {join_words(declared)}, and not {join_words(missing)}.",
             fix="Declare all of them, for a card on its word; or none, for a run without a card.",
         )
 
@@ -245,7 +246,3 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, dict):
         return all(isinstance(name, str) and _is_plain(item) for name, item in value.items())
     return isinstance(value, str | bool | int | float)
-
-
-def _join(names: list[str]) -> str:
-    return ", ".join(names[:-1]) + " and " + names[-1] if names[1:] else names[0]

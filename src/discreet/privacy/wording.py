@@ -192,3 +192,9 @@ def _round(value: float, digits: int, rounding: str) -> str:
 def compact(value: float, digits: int = 6) -> str:
     """Format a number in few digits, with 1e-5 rather than 1e-05."""
     return f"{value:.{digits}g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+
+
+def join_words(words: Sequence[str]) -> str:
+    """Join words as a sentence lists them: `a`, `a and b`, `a, b and c`."""
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last

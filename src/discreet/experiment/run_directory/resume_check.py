@@ -10,6 +10,7 @@ from discreet.errors import InvalidInput
 from discreet.experiment.job import Job
 from discreet.experiment.run_directory.fingerprint import Fingerprint, take_fingerprint, versions
 from discreet.experiment.run_directory.run_record import RunRecord
+from discreet.privacy.wording import join_words
 
 ANEW = "start a new run, which spends its budget anew"
 REASONS = {
@@ -65,7 +66,7 @@ def check_unchanged(job: Job, record: RunRecord) -> None:
     if changed:
         reasons = [REASONS[name].format(**now.versions) for name in changed]
         raise InvalidInput(
-            f"The run in {record.path} was started with {_join_reasons(reasons)}, and can't go on with what is here "
+            f"The run in {record.path} was started with {join_words(reasons)}, and can't go on with what is here "
             "now: its noise would be added to other numbers too, and cancel in their difference.",
             fix=f"Restore what it was started with, or {ANEW}.",
         )
@@ -76,8 +77,3 @@ def _starting_version(record: RunRecord) -> str:
         return str(json.loads(record.read_text("environment.json"))["discreet"])
     except (InvalidInput, ValueError, KeyError, TypeError):
         return "unknown"
-
-
-def _join_reasons(reasons: list[str]) -> str:
-    *others, last = reasons
-    return f"{', '.join(others)} and {last}" if others else last
