@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow test-deploy test-browser mutants lint bench pages docs lock clean
+.PHONY: demo test test-slow test-deploy test-browser test-gpu mutants lint bench pages docs lock clean
 
 demo: $(READY)
 	@$(BIN)/discreet demo
@@ -19,6 +19,9 @@ test-deploy: .venv/.flower ## run a real SuperLink and real clients, with TLS an
 
 test-browser: .venv/.browser ## test the planner's page in headless Chromium (Debian's package chromium)
 	$(BIN)/python -m pytest tests/browser -m browser -n 0
+
+test-gpu: $(READY) ## run the tests that need a CUDA device and write docs/gpu_tests.md; COMMIT names it outside of git
+	$(BIN)/python tools/gpu_tests.py $(if $(COMMIT),--commit $(COMMIT))
 
 mutants: $(READY) ## insert each known fault into a copy of the package; its test must fail (docs/mutants.md)
 	$(BIN)/python -m tests.mutants.run

@@ -30,7 +30,7 @@ from tests.algorithms.training.test_isolation import (
 )
 from tests.federations import images
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+pytestmark = pytest.mark.cuda
 
 GPU = torch.device("cuda")
 CATALOG = [

@@ -70,7 +70,7 @@ def test_many_images_are_done_in_pieces_and_torch_keeps_its_threads():
     assert torch.get_num_threads() == threads
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.cuda
 def test_a_gpu_gives_the_same():
     images, _ = reference("colour")
     net = ScatterNet(32, 32)
