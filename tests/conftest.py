@@ -4,8 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
-import torch
 from hypothesis import HealthCheck, settings
+
+pytest_plugins = ("tests.skip_report",)
 
 settings.register_profile("fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("fixed")
@@ -14,7 +15,11 @@ settings.load_profile("fixed")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip tests that are marked `cuda` where there is no CUDA device."""
     on_gpu = [item for item in items if item.get_closest_marker("cuda")]
-    if on_gpu and not torch.cuda.is_available():
+    if not on_gpu:
+        return
+    import torch
+
+    if not torch.cuda.is_available():
         for item in on_gpu:
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
 
