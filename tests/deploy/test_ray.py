@@ -140,7 +140,7 @@ def test_a_cluster_that_was_started_here_answers_only_to_those_who_have_its_toke
             ask = NodeInfoGcsServiceStub(channel).GetAllNodeInfo
             return ask.with_call(GetAllNodeInfoRequest(), metadata=shown, timeout=30)[1].code()
 
-    held = AuthenticationTokenLoader.instance().get_raw_token(ignore_auth_mode=True)
+    held = AuthenticationTokenLoader.instance().get_raw_token()
     assert code(held) is grpc.StatusCode.OK
     for token in (None, "0" * 64):
         with pytest.raises(grpc.RpcError, match="UNAUTHENTICATED"):

@@ -1,5 +1,6 @@
 """The ray engine without Ray: its workers run here, one after the other, and are lost where a test says so."""
 
+import os
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
@@ -131,7 +132,7 @@ def test_a_parcel_that_takes_three_workers_with_it_ends_the_round_and_the_worker
     ("found", "said"),
     [
         (None, "needs Ray, which is not installed"),
-        (SimpleNamespace(__version__="2.59.1"), "needs Ray 2.60 or later, and got 2.59.1"),
+        (SimpleNamespace(__version__="2.51.2"), "needs Ray 2.52 or later, and got 2.51.2"),
     ],
 )
 def test_without_ray_or_with_an_old_one_a_sentence_says_what_to_install_and_nothing_is_written(
@@ -244,3 +245,26 @@ def test_a_cluster_that_does_not_start_in_time_is_started_again(failures: int, s
         ray_cluster._start_local(ray, {})
     assert tried.count("local") == min(failures + 1, 3)
     assert tried.count("shutdown") == failures
+
+
+@pytest.mark.parametrize(
+    ("version", "decided", "expected"),
+    [
+        ("2.52.0", None, "token"),
+        ("2.58.1", None, "token"),
+        ("2.55.1", "disabled", "disabled"),
+        ("2.59.0", None, None),  # Ray does it by itself
+    ],
+)
+def test_a_cluster_of_an_older_ray_asks_for_a_token_unless_the_user_decided_otherwise(
+    monkeypatch: pytest.MonkeyPatch, version: str, decided: str | None, expected: str | None
+) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", decided or "")  # restored at the end, whatever happens to it
+    if decided is None:
+        del os.environ["RAY_AUTH_MODE"]
+    read_again: list[str | None] = []
+    config = SimpleNamespace(initialize=lambda settings: read_again.append(os.environ.get("RAY_AUTH_MODE")))
+    ray = SimpleNamespace(__version__=version, _raylet=SimpleNamespace(Config=config))
+    ray_cluster._ask_for_token(ray)
+    assert os.environ.get("RAY_AUTH_MODE") == expected
+    assert read_again == ([expected] if expected == "token" else [])

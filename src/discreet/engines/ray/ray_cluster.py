@@ -11,7 +11,8 @@ from discreet.engines.embedded import HOST_MEMORY
 from discreet.errors import InvalidInput, Unsupported
 
 LOCAL = "local"
-OLDEST_RAY = (2, 60)  # earlier versions start clusters that ask for no token and are open to the network
+OLDEST_RAY = (2, 52)  # earlier versions know no tokens, and their clusters are open to the network
+ASKS_FOR_TOKEN = (2, 59)  # from this version on, a cluster that is started here asks for a token by default
 CONNECT_SECONDS = 10.0  # in which a cluster at a given address must answer
 
 
@@ -81,7 +82,7 @@ def load_ray() -> Any:
             'engine = { kind = "ray" } needs Ray, which is not installed.',
             fix="Install it: pip install 'discreet[ray]'",
         ) from None
-    if tuple(map(int, ray.__version__.split(".")[:2])) < OLDEST_RAY:
+    if _version(ray) < OLDEST_RAY:
         raise InvalidInput(
             f'engine = {{ kind = "ray" }} needs Ray {OLDEST_RAY[0]}.{OLDEST_RAY[1]} or later, '
             f"and got {ray.__version__}.",
@@ -90,11 +91,14 @@ def load_ray() -> Any:
     return ray
 
 
+def _version(ray: Any) -> tuple[int, ...]:
+    return tuple(map(int, ray.__version__.split(".")[:2]))
+
+
 def _connect(ray: Any, address: str, workers: int | None) -> None:
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == LOCAL:
-        # RAY_AUTH_MODE is left alone: Ray asks for a token unless the user decided otherwise. Ray is imported already,
-        # so setting it here would change it for the cluster and not for this process.
+        _ask_for_token(ray)
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
         _start_local(ray, {"num_cpus": max(workers or 1, os.cpu_count() or 1), "include_dashboard": False, **quiet})
         return
@@ -107,6 +111,17 @@ def _connect(ray: Any, address: str, workers: int | None) -> None:
             fix="Start one with: ray start --head; set RAY_AUTH_MODE=token and its RAY_AUTH_TOKEN here; or use "
             'address = "local".',
         ) from error
+
+
+def _ask_for_token(ray: Any) -> None:
+    """Let a cluster that is started here ask for a token, unless the user decided otherwise.
+
+    Newer versions do the same by themselves. The cluster's processes read the variable; this process has read it when
+    Ray was imported, and reads it again. If it did not, it could not join the cluster.
+    """
+    if _version(ray) < ASKS_FOR_TOKEN and "RAY_AUTH_MODE" not in os.environ:
+        os.environ["RAY_AUTH_MODE"] = "token"
+        ray._raylet.Config.initialize("")
 
 
 def _start_local(ray: Any, options: dict[str, Any], attempts: int = 3) -> None:
