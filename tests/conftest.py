@@ -1,6 +1,8 @@
-"""Shared by all tests: hypothesis draws the same examples each time, and real data sets are in one place."""
+"""Shared by all tests: hypothesis draws the same examples each time, real data sets are in one place, and the user's
+state folder is never touched."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not torch.cuda.is_available():
         for item in on_gpu:
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_of_all_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep run keys and trusted code out of the user's own state folder. A test may set another folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import torch
 from discreet import api
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.job import Job
+from discreet.trust import Trust
 
 SMALL = """\
 rounds = 4
@@ -49,4 +50,4 @@ def small(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def prepare(small: Path) -> PrepareJob:
-    return lambda *overrides: api.prepare_job(experiment_file.load_experiment(small, overrides))
+    return lambda *overrides: api.prepare_job(experiment_file.load_experiment(small, overrides, trust=Trust.all_code()))

@@ -3,12 +3,14 @@
 import py_compile
 from importlib.util import cache_from_source
 from pathlib import Path
+from typing import Any
 
 import pytest
 from torch import nn
 
 from discreet.errors import InvalidInput
-from discreet.user_code import build_module, load_object
+from discreet.trust import Trust
+from discreet.user_code import build_module, find_code, load_object
 
 CODE = """
 from torch import nn
@@ -20,6 +22,13 @@ def layer(width, task=None, folder="nowhere"):
 """
 
 
+TRUSTED = Trust.all_code()
+
+
+def build(reference: str, arguments: dict[str, Any], folder: Path, offered: dict[str, Any] | None = None) -> nn.Module:
+    return build_module(find_code(reference, folder), arguments, TRUSTED, offered or {})
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "mine.py").write_text(CODE)
@@ -27,10 +36,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_file_is_looked_up_from_the_folder(folder: Path):
-    assert load_object("mine.py:layer", folder)(3).out_features == 3
-    assert load_object(f"{folder}/mine.py:layer")(4).out_features == 4
+    assert load_object("mine.py:layer", folder, TRUSTED)(3).out_features == 3
+    assert load_object(f"{folder}/mine.py:layer", Path(), TRUSTED)(4).out_features == 4
     with pytest.raises(InvalidInput, match="There is no file"):
-        load_object("mine.py:layer", folder / "elsewhere")
+        load_object("mine.py:layer", folder / "elsewhere", TRUSTED)
 
 
 def test_what_lies_compiled_beside_a_file_is_not_run(folder: Path):
@@ -39,13 +48,13 @@ def test_what_lies_compiled_beside_a_file_is_not_run(folder: Path):
     other.write_text("def layer(width):\n    return 'other code'\n")
     beside = Path(cache_from_source(str(folder / "mine.py")))
     py_compile.compile(str(other), str(beside), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
-    assert load_object("mine.py:layer", folder)(3).out_features == 3
+    assert load_object("mine.py:layer", folder, TRUSTED)(3).out_features == 3
 
 
 def test_what_is_offered_is_given_to_who_asks(folder: Path):
-    made = build_module("mine.py:layer", {"width": 3}, folder, {"task": "digits", "unheard": 1})
+    made = build("mine.py:layer", {"width": 3}, folder, {"task": "digits", "unheard": 1})
     assert made.said == ("digits", "nowhere")
-    assert isinstance(build_module("torch.nn:Linear", {"in_features": 2, "out_features": 3}), nn.Linear)
+    assert isinstance(build("torch.nn:Linear", {"in_features": 2, "out_features": 3}, folder), nn.Linear)
 
 
 @pytest.mark.parametrize(
@@ -60,4 +69,4 @@ def test_what_is_offered_is_given_to_who_asks(folder: Path):
 )
 def test_what_makes_no_module_is_told(reference: str, arguments: dict[str, int], sentence: str, folder: Path):
     with pytest.raises(InvalidInput, match=sentence):
-        build_module(reference, arguments, folder)
+        build(reference, arguments, folder)

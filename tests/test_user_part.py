@@ -24,6 +24,7 @@ from discreet.experiment.run_directory.run_data import read_run
 from discreet.part import part, to_plain
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.report.verdict import judge
+from discreet.trust import Trust
 from discreet.user_part import UserPart, load_user_parts, user_parts
 
 MINE = '''\
@@ -131,7 +132,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(folder: Path, text: str) -> api.Run:
     (folder / "experiment.toml").write_text(text)
-    job = api.prepare_job(experiment_file.load_experiment(folder / "experiment.toml"))
+    job = api.prepare_job(experiment_file.load_experiment(folder / "experiment.toml", trust=Trust.all_code()))
     return api.run_of_outcome(training_loop.start(job, folder / "run", None, None, no_watch))
 
 
@@ -167,7 +168,7 @@ def test_reading_a_run_directory_runs_none_of_its_code(folder: Path) -> None:
     assert judge(read_run(trained.directory)).mood == "none"
     assert not mark.exists()
     with pytest.raises(InvalidInput, match=r"mine.py:SignStep has changed: its sha256 is"):
-        load_user_parts(experiment.algorithm, folder)
+        load_user_parts(experiment.algorithm, folder, Trust.all_code())
 
 
 def test_a_card_on_the_word_of_a_part_is_never_green(folder: Path) -> None:
@@ -202,7 +203,7 @@ def test_the_noise_of_ones_own_mechanism_is_calibrated_and_stored(folder: Path) 
     trained = run(folder, LOUD)
     stored = toml_document.parse_toml((trained.directory / "resolved.toml").read_text(), "resolved.toml")
     (folder / "shipped.toml").write_text(LOUD.replace("mine.py:Loud", "gaussian"))
-    shipped = api.prepare_job(experiment_file.load_experiment(folder / "shipped.toml"))
+    shipped = api.prepare_job(experiment_file.load_experiment(folder / "shipped.toml", trust=Trust.all_code()))
     assert stored["algorithm"]["mechanism"]["noise_multiplier"] == shipped.algorithm.mechanism.noise_multiplier
     assert stored["algorithm"]["mechanism"]["kind"] == "mine.py:Loud"
     assert trained.guarantees[0].epsilon <= 50
@@ -213,7 +214,7 @@ def test_a_recipe_of_ones_own_is_called_with_the_other_keys(folder: Path) -> Non
     assert run(folder, text + "learning_rate = 0.1\n").rounds == 2
     (folder / "experiment.toml").write_text(text + "rate = 0.1\n")
     with pytest.raises(InvalidInput, match=r"the recipe 'mine.py:two_steps' takes no 'rate'"):
-        experiment_file.load_experiment(folder / "experiment.toml")
+        experiment_file.load_experiment(folder / "experiment.toml", trust=Trust.all_code())
 
 
 def test_a_metric_of_ones_own_may_take_arguments(folder: Path) -> None:
@@ -280,7 +281,7 @@ def test_own_code_that_replaces_a_method_of_a_part_is_refused(monkeypatch: pytes
 
 def test_what_is_only_declared_is_not_counted_in_a_ledger_that_other_runs_share(folder: Path) -> None:
     (folder / "experiment.toml").write_text(LOUD)
-    job = api.prepare_job(experiment_file.load_experiment(folder / "experiment.toml"))
+    job = api.prepare_job(experiment_file.load_experiment(folder / "experiment.toml", trust=Trust.all_code()))
     budget = Budget(unit="client", relation="add_or_remove", view="public", epsilon=100.0, delta=1e-4)
     Ledger.create(folder / "shared.jsonl", [budget])
     with pytest.raises(InvalidInput, match="and this noise is declared by mine"):

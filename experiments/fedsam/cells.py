@@ -7,6 +7,7 @@ from typing import Any
 from discreet.experiment.comparison.cells import Cell
 from discreet.experiment.comparison.comparison_results import Result, ResultsFile
 from discreet.experiment.configuration import experiment_file
+from discreet.trust import Trust
 
 HERE = Path(__file__).parent
 METHODS = {
@@ -56,7 +57,9 @@ class Variant:
         radius = tuple(f"algorithm.{name}={value}" for name, value in self.radius)
         overrides = (*SETTINGS[self.data], *radius, *WATCHED, *settings)
         return Cell(
-            self.method, self.swept, experiment_file.load_experiment(HERE / f"{self.method}.toml", overrides, data_dir)
+            self.method,
+            self.swept,
+            experiment_file.load_experiment(HERE / f"{self.method}.toml", overrides, data_dir, Trust.all_code()),
         )
 
 

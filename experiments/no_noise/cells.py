@@ -7,6 +7,7 @@ from typing import Any
 from discreet.experiment.comparison.cells import Cell
 from discreet.experiment.comparison.comparison_results import Result, ResultsFile
 from discreet.experiment.configuration import experiment_file
+from discreet.trust import Trust
 from experiments.common.tuning import format_toml
 from experiments.distributed.paper_settings import EPOCH, STEP, Settings
 
@@ -33,7 +34,11 @@ class Variant:
 
     def cell(self, settings: tuple[str, ...] = (), data_dir: Path | None = None) -> Cell:
         overrides = (f"algorithm={format_toml(self.algorithm())}", *settings)
-        return Cell("no_noise", self.swept, experiment_file.load_experiment(HERE / "fashion.toml", overrides, data_dir))
+        return Cell(
+            "no_noise",
+            self.swept,
+            experiment_file.load_experiment(HERE / "fashion.toml", overrides, data_dir, Trust.all_code()),
+        )
 
     def algorithm(self) -> dict[str, Any]:
         paper, work = WORK[self.work]

@@ -27,6 +27,7 @@ from discreet.experiment.promise import calibrate
 from discreet.paths import Paths
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
+from discreet.trust import Trust
 from experiments.common.parts import part
 from experiments.pfl.cells import HERE, RESULTS, SETTINGS, TABLES, Cell, cells, results, table, with_settings
 
@@ -56,8 +57,8 @@ def _file(cell: Cell) -> Path:
 def run_cell(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[str, Any]:
     """Train one cell, and say how good its model is and what is certified of it."""
     began, key, config = time.perf_counter(), RunKey.from_seed(seed), experiment(cell)
-    folder = _file(cell).parent
-    examples = _examples(_DataSet(repr(config.task), config.task), Paths.default(folder, data_dir))
+    paths = Paths.default(_file(cell).parent, data_dir, Trust.all_code())
+    examples = _examples(_DataSet(repr(config.task), config.task), paths)
     partition = OverlappingSplit(fraction=0.1) if cell.overlapping else Iid()
     task = examples.build_task(cell.clients, partition, key.generator(Purpose.TASK))
     algorithm, privacy = config.algorithm, config.privacy
@@ -67,7 +68,7 @@ def run_cell(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[
         algorithm, privacy = calibrate.calibrate_noise(algorithm, privacy, cell.rounds, apart), None
     ready = job_builder.build_job_from_objects(
         task,
-        job_builder.build_model(config, task, folder, key.generator(Purpose.MODEL)),
+        job_builder.build_model(config.model, task, paths, key.generator(Purpose.MODEL)),
         {"loss": None, "metric": None},
         key=key,
         algorithm=algorithm,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from discreet.experiment.comparison.cells import Cell
 from discreet.experiment.configuration import experiment_file
+from discreet.trust import Trust
 from experiments.fedsam.cells import HERE as FEDSAM
 from experiments.fedsam.cells import METHODS, SETTINGS
 from experiments.tuned.families import Family
@@ -53,6 +54,10 @@ def _family(
             cell_overrides += [f"algorithm.adaptive={adaptive}", f"algorithm.rho={rho}"]
         overrides = (*SETTINGS[data], *cell_overrides, "evaluate_every=200", "evaluate_training=true", *settings)
         found.append(
-            Cell(method, swept, experiment_file.load_experiment(FEDSAM / f"{method}.toml", overrides, data_dir))
+            Cell(
+                method,
+                swept,
+                experiment_file.load_experiment(FEDSAM / f"{method}.toml", overrides, data_dir, Trust.all_code()),
+            )
         )
     return Family((data, method, str(steps)), tuple(found))

@@ -35,9 +35,13 @@ from discreet.paths import Paths
 from discreet.privacy.guarantee import Guarantee
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
+from discreet.trust import Trust
+from discreet.trust_store import trust_remembered
 from discreet.user_part import load_user_parts
 
 PathLike: TypeAlias = str | Path
+TRUST_REMEDY = "Read it; then remember it with `discreet trust FILE`, or import it yourself and pass the object."
+LOAD_REMEDY = "Read it; then use discreet.load(directory, trust=True), or remember it with: discreet trust DIRECTORY"
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class Run:
         stopped: Why the run ended before its last round. None if it didn't.
         module: The module that the trained weights are loaded into. None builds it from the experiment.
         data_dir: The folder of downloaded data sets, if the module is built from the experiment.
+        trust: Which code may run, if the module is built from the experiment.
     """
 
     directory: Path
@@ -61,6 +66,7 @@ class Run:
     stopped: str | None = None
     module: nn.Module | None = field(default=None, repr=False)
     data_dir: Path | None = field(default=None, repr=False)
+    trust: Trust = field(default_factory=Trust.no_code, repr=False)
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -74,9 +80,16 @@ class Run:
 
     @cached_property
     def model(self) -> nn.Module:
-        """A plain module with the trained weights, in evaluation mode."""
+        """A plain module with the trained weights, in evaluation mode.
+
+        Raises:
+            UntrustedCode: The experiment names Python files that would have to run, and nobody has trusted them.
+        """
         record = RunRecord.open(self.directory)
-        module = _rebuild_module(record, self.data_dir) if self.module is None else copy.deepcopy(self.module)
+        if self.module is None:
+            module = _rebuild_module(record, self.data_dir, self.trust)
+        else:
+            module = copy.deepcopy(self.module)
         module.load_state_dict(record.load_model())
         return module.eval()
 
@@ -154,13 +167,16 @@ def train(
         key = _choose_key(run_settings.seed)
     else:
         key = run_keys.load_key(before.identity.id, keys)
+    paths = Paths.default(data=_optional_path(data_dir), trust=trust_remembered(TRUST_REMEDY))
     if isinstance(clients, Task):
         task = clients
     else:
-        paths = Paths.default(data=_optional_path(data_dir))
         source: AnyTask = from_plain(AnyTask, clients)  # wraps a task of the user's own
         task = load_task(source, key.generator(Purpose.TASK), paths, None if privacy is None else privacy.person)
-    module = model if isinstance(model, nn.Module) else model.build(task, key.generator(Purpose.MODEL))
+    if isinstance(model, nn.Module):
+        module = model
+    else:
+        module = job_builder.build_model(model, task, paths, key.generator(Purpose.MODEL))
     job = job_builder.build_job_from_objects(
         task,
         module,
@@ -181,13 +197,17 @@ def train(
     return run_of_outcome(outcome, job.model.module_with_params(job.model.params))
 
 
-def load(directory: PathLike, module: nn.Module | None = None, data_dir: PathLike | None = None) -> Run:
-    """Load a run from its directory.
+def load(
+    directory: PathLike, module: nn.Module | None = None, data_dir: PathLike | None = None, *, trust: bool = False
+) -> Run:
+    """Load a run from its directory. This runs no code that the run names; only its `model` needs it, when it is used.
 
     Args:
         directory: The run directory.
         module: The module that was trained, for a run that was started from Python. Other runs build it again.
         data_dir: The folder of downloaded data sets.
+        trust: Whether `model` may run the Python files that the run's experiment names. Without it, only code that
+            `discreet trust` has remembered runs.
 
     Returns:
         The run, as `train` returns it.
@@ -204,7 +224,14 @@ def load(directory: PathLike, module: nn.Module | None = None, data_dir: PathLik
     outcome = record.read_outcome()
     cards = tuple(from_plain(Guarantee, card) for card in outcome["guarantees"])
     return Run(
-        record.path, outcome["rounds"], outcome["metrics"], cards, outcome["stopped"], module, _optional_path(data_dir)
+        record.path,
+        outcome["rounds"],
+        outcome["metrics"],
+        cards,
+        outcome["stopped"],
+        module,
+        _optional_path(data_dir),
+        Trust.all_code() if trust else trust_remembered(LOAD_REMEDY),
     )
 
 
@@ -214,8 +241,17 @@ def prepare_job(source: Source, *, accept_data_ranges: bool = False) -> Job:
     return replace(ready, accept_data_ranges=accept_data_ranges)
 
 
-def reopen_run(directory: Path, key_dir: Path | None, data_dir: Path | None = None) -> tuple[Job, RunRecord]:
-    """Open a stopped run of an experiment's file, and build its job again."""
+def reopen_run(
+    directory: Path, key_dir: Path | None, data_dir: Path | None = None, trust: Trust | None = None
+) -> tuple[Job, RunRecord]:
+    """Open a stopped run of an experiment's file, and build its job again.
+
+    Args:
+        directory: The run directory.
+        key_dir: The folder of the run's key. None for that in the user's state folder.
+        data_dir: The folder of downloaded data sets.
+        trust: Which code that the experiment names may run. None for nothing.
+    """
     record = RunRecord.open(directory)
     if record.identity.folder is None:
         raise InvalidInput(f"{directory} was made from Python.", fix="Resume it with discreet.train(..., resume=...).")
@@ -223,7 +259,7 @@ def reopen_run(directory: Path, key_dir: Path | None, data_dir: Path | None = No
     check_version(record)
     experiment = _read_experiment(record)
     key = run_keys.load_key(record.identity.id, key_dir) if experiment.seed is None else _choose_key(experiment.seed)
-    paths = Paths.default(Path(record.identity.folder), data_dir)
+    paths = Paths.default(Path(record.identity.folder), data_dir, trust)
     source = Source(experiment, record.read_text("experiment.toml"), paths)
     ready = job_builder.build_job(source, key)
     return replace(ready, accept_data_ranges=_has_accepted(record)), record
@@ -267,7 +303,7 @@ def _show_progress(ready: Job, console: Console, wanted: bool | None) -> Abstrac
     return progress.no_progress()
 
 
-def _rebuild_module(record: RunRecord, data_dir: Path | None) -> nn.Module:
+def _rebuild_module(record: RunRecord, data_dir: Path | None, trust: Trust) -> nn.Module:
     if record.identity.folder is None:
         raise InvalidInput(
             f"{record.path} was made from Python, and only that program knows its module.",
@@ -275,9 +311,10 @@ def _rebuild_module(record: RunRecord, data_dir: Path | None) -> nn.Module:
         )
     experiment = _read_experiment(record)
     generator = torch.Generator()  # any will do: the weights come from the record
-    paths = Paths.default(Path(record.identity.folder), data_dir)
-    experiment = load_user_parts(experiment, paths.folder, skip=("algorithm", "metric"))  # the module needs its task
-    return job_builder.build_model(experiment, experiment.load_task(generator, paths), paths.folder, generator)
+    paths = Paths.default(Path(record.identity.folder), data_dir, trust)
+    needless = ("algorithm", "metric")  # the module needs its task
+    experiment = load_user_parts(experiment, paths.folder, trust, skip=needless)
+    return job_builder.build_model(experiment.model, experiment.load_task(generator, paths), paths, generator)
 
 
 def _has_accepted(record: RunRecord | None) -> bool:

@@ -12,6 +12,16 @@ ANYONE, OWNER = 0o666, 0o600  # who may read a new file, as far as the user's um
 DIGITS = 20  # of a process id, at most
 
 
+def state_folder() -> Path:
+    """Return the user's folder of this package: $XDG_STATE_HOME/discreet, or ~/.local/state/discreet.
+
+    A relative XDG_STATE_HOME is ignored, as its specification asks: it would be a folder of the current directory.
+    """
+    named = Path(os.environ.get("XDG_STATE_HOME") or "")
+    state = named if named.is_absolute() else Path("~/.local/state").expanduser()
+    return state / "discreet"
+
+
 def write_durably(path: Path, content: bytes, mode: int = ANYONE) -> None:
     """Write a file whole. After a crash it has its old content or the new one, on disk."""
     draft = path.with_name(f".{path.name}.draft")

@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 from discreet.errors import InvalidInput
+from discreet.trust import Trust
 
 OnProgress: TypeAlias = Callable[[str, int, int], None]  # (what is computed, examples done, examples in all)
 
@@ -24,20 +25,23 @@ class Paths:
         data: Holds one folder for each data set.
         cache: Holds computed features. It can be deleted at any time; the features are then computed again.
         on_progress: Is called during long computations.
+        trust: Which of the experiment's own code may run. Nothing, unless the caller asked for it.
     """
 
     folder: Path
     data: Path
     cache: Path
     on_progress: OnProgress = _ignore_progress
+    trust: Trust = field(default_factory=Trust.no_code)
 
     @classmethod
-    def default(cls, folder: Path | None = None, data: Path | None = None) -> "Paths":
+    def default(cls, folder: Path | None = None, data: Path | None = None, trust: Trust | None = None) -> "Paths":
         """Return the paths for this user, from the arguments, the environment and the usual cache folder.
 
         Args:
             folder: Defaults to the current directory.
             data: Defaults to DISCREET_DATA, or else to `discreet/data` in the user's cache folder.
+            trust: Defaults to nothing.
         """
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "discreet"
         data_from_environment = os.environ.get("DISCREET_DATA")
@@ -45,6 +49,7 @@ class Paths:
             folder=folder or Path(),
             data=data or (Path(data_from_environment) if data_from_environment else home / "data"),
             cache=Path(os.environ.get("DISCREET_CACHE") or home / "features"),
+            trust=trust or Trust.no_code(),
         )
 
 

@@ -4,7 +4,6 @@ The object is wrapped, so that no check of a class takes it for a part of this p
 define comes from the default of its contract.
 """
 
-import hashlib
 import inspect
 import json
 from collections.abc import Callable, Collection, Mapping
@@ -17,7 +16,8 @@ from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 from discreet.contract import PARTS, Contract, is_shipped, own_names
 from discreet.errors import InvalidInput
 from discreet.privacy.wording import join_words
-from discreet.user_code import call_factory, load_object, read_source, source_of
+from discreet.trust import Trust
+from discreet.user_code import call_factory, find_code, run_code, source_of
 
 T = TypeVar("T")
 RESERVED = ("kind", "sha256")  # keys of a part's table that are not arguments of its class
@@ -66,22 +66,23 @@ class UserPart:
             {"kind": self.kind} | digest | {name: value for name, value in self.arguments.items() if _is_plain(value)}
         )
 
-    def load_code(self, folder: Path) -> "UserPart":
+    def load_code(self, folder: Path, trust: Trust) -> "UserPart":
         """Build the object from the code in this folder.
 
         Raises:
+            UntrustedCode: The code may not run.
             InvalidInput: The code can't be loaded, is not what `sha256` says, or doesn't fulfil the contract.
         """
         if self.is_loaded:
             return self
-        content = read_source(self.kind, folder)
-        digest = None if content is None else hashlib.sha256(content).hexdigest()
+        code = find_code(self.kind, folder, self.arguments)
+        digest = code.files[0].sha256 if code.files else None
         if self.sha256 is not None and digest != self.sha256:
             raise InvalidInput(
                 f"The {self.contract.name} {self.kind} has changed: its sha256 is {digest}, and was {self.sha256}.",
                 fix="Restore the file, or start a new run with the file as it is now.",
             )
-        target = call_factory(self.kind, load_object(self.kind, folder, content), dict(self.arguments))
+        target = call_factory(self.kind, run_code(code, trust), dict(self.arguments))
         _check(self.contract, self.kind, target)
         return replace(self, sha256=digest, target=target)
 
@@ -172,14 +173,14 @@ def _result_kind(protocol: type, name: str) -> tuple[Any, int | None]:
     return kind, None
 
 
-def load_user_parts(part: T, folder: Path, skip: Collection[str] = ()) -> T:
+def load_user_parts(part: T, folder: Path, trust: Trust, skip: Collection[str] = ()) -> T:
     """Return a part with every user's own part inside it loaded from this folder, except in fields named in `skip`."""
     if isinstance(part, UserPart):
-        return cast(T, part.load_code(folder))
+        return cast(T, part.load_code(folder, trust))
     if not is_dataclass(part) or type(part) not in PARTS:
         return part
     before = {each.name: getattr(part, each.name) for each in fields(part)}
-    loaded = {name: load_user_parts(value, folder, skip) for name, value in before.items() if name not in skip}
+    loaded = {name: load_user_parts(value, folder, trust, skip) for name, value in before.items() if name not in skip}
     changed = {name: value for name, value in loaded.items() if value is not before[name]}
     return replace(part, **changed) if changed else part  # type: ignore[type-var]
 

@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_certified_run_cannot_join_the_ledger_of_a_declared_one(discreet: Discreet, folder: Path) -> None:
-    assert discreet("run declared.toml --out declared --set privacy.epsilon=100").code == 0
+    assert discreet("run --trust declared.toml --out declared --set privacy.epsilon=100").code == 0
     ledger = folder / "declared" / "ledger.jsonl"
     before = ledger.read_bytes()
     refused = discreet("run certified.toml --out certified --set privacy.epsilon=1 --ledger", ledger)
@@ -48,7 +48,7 @@ def test_the_ledger_of_a_certified_run_is_written_as_before(discreet: Discreet, 
 
 
 def test_compare_tells_a_declared_epsilon_from_a_certified_one(discreet: Discreet, folder: Path) -> None:
-    both = discreet("compare declared.toml certified.toml --seeds 1 --out both --json").json
+    both = discreet("compare --trust declared.toml certified.toml --seeds 1 --out both --json").json
     declared, certified = both["rows"]
     assert declared["on_word_of"][0].startswith("mine.py:Loud (sha256 ")
     assert "on_word_of" not in certified
@@ -59,12 +59,12 @@ def test_compare_tells_a_declared_epsilon_from_a_certified_one(discreet: Discree
 
 
 def test_a_plan_says_whether_its_epsilon_is_certified(discreet: Discreet) -> None:
-    assert discreet("plan declared.toml --json").json["certified"] is False
+    assert discreet("plan --trust declared.toml --json").json["certified"] is False
     assert discreet("plan certified.toml --json").json["certified"] is True
 
 
 def test_the_public_report_of_a_declared_run_is_not_for_anyone(discreet: Discreet) -> None:
-    discreet("run declared.toml --out declared")
+    discreet("run --trust declared.toml --out declared")
     discreet("run certified.toml --out certified")
     declared = words(discreet("report declared --public").out)
     assert "The guarantee itself is not certified" in declared
@@ -73,7 +73,7 @@ def test_the_public_report_of_a_declared_run_is_not_for_anyone(discreet: Discree
 
 
 def test_a_card_without_the_part_on_whose_word_it_is_gets_a_bad_verdict(discreet: Discreet, folder: Path) -> None:
-    discreet("run declared.toml --out declared")
+    discreet("run --trust declared.toml --out declared")
     path = folder / "declared" / "guarantee.json"
     outcome = json.loads(path.read_text())
     for card in outcome["guarantees"]:

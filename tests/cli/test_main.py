@@ -93,6 +93,7 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
         "run": f"--out {tmp_path / 'run'} --set rounds=2",
         "plan": "",
         "report": f"{finished}",
+        "trust": "--list",
         "compare": f"{small} --seeds 1 --out {tmp_path / 'compared'}",
         "algorithms": "",
         "init": f"{tmp_path / 'starter.toml'}",

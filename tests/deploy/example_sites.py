@@ -17,6 +17,7 @@ from discreet.deploy.enrolment import enroll
 from discreet.deploy.new_deployment import create_deployment
 from discreet.deploy.peer_cards import PeerCards
 from discreet.experiment.configuration import experiment_file
+from discreet.trust import Trust
 
 SECURE = """\
 rounds = 3
@@ -96,7 +97,7 @@ def write_experiment(folder: Path, text: str) -> Path:
 
 def create_site(folder: Path, text: str, address: str = "127.0.0.1:1") -> DeploymentFolder:
     """Create a deployment whose clients are enrolled and have accepted each other's cards."""
-    source = experiment_file.load_experiment(write_experiment(folder, text))
+    source = experiment_file.load_experiment(write_experiment(folder, text), trust=Trust.all_code())
     site = DeploymentFolder(folder / "site")
     create_deployment(site.folder, source, [], address, ["127.0.0.1"])
     app = AppFolder.open(site.app)

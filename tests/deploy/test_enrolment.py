@@ -15,6 +15,7 @@ from discreet.deploy.new_deployment import create_deployment
 from discreet.deploy.policy import ClientFolder
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import experiment_file
+from discreet.trust import Trust
 from tests.deploy.example_sites import CENTRAL, PLAIN, SECURE, copy_site, write_experiment
 
 
@@ -145,12 +146,12 @@ def test_a_client_with_a_table_of_its_own_holds_what_was_declared(tmp_path: Path
     """When it enrolls, and again whenever its node starts."""
     app = tables(tmp_path)
     enroll(app, "north", tmp_path / "north", table(tmp_path / "north.csv", "north", 12))
-    learner = Learner.load(app, ClientFolder.open(tmp_path / "north"), bytes(32))
+    learner = Learner.load(app, ClientFolder.open(tmp_path / "north"), bytes(32), Trust.no_code())
     assert (learner.client, learner.place, learner.data.sizes) == (0, 0, (12,))
     enroll(app, "south", tmp_path / "south", table(tmp_path / "south.csv", "south", 9))
     table(tmp_path / "south.csv", "south", 8)
     with pytest.raises(InvalidInput, match="south was declared with 9 examples to train on, and holds 8"):
-        Learner.load(app, ClientFolder.open(tmp_path / "south"), bytes(32))
+        Learner.load(app, ClientFolder.open(tmp_path / "south"), bytes(32), Trust.no_code())
 
 
 @pytest.mark.parametrize(

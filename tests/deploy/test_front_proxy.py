@@ -339,10 +339,10 @@ def test_a_heartbeat_that_did_not_come_through_is_sent_again_sooner() -> None:
 def test_submitting_to_a_server_that_is_not_up_is_said_at_once(tmp_path: Path) -> None:
     site = copy_site(tmp_path, SECURE)
     with pytest.raises(InvalidInput, match="is not running on this machine"):
-        flower_commands.run_command(site, "first")
+        flower_commands.run_command(site, "first", [])
     superlink.write_connection(site)  # as if it had been running before
     with pytest.raises(InvalidInput, match="is not running on this machine"):
-        flower_commands.run_command(site, "first")
+        flower_commands.run_command(site, "first", [])
 
 
 def test_a_command_that_gets_no_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from discreet.deploy.learner import Learner
 from discreet.deploy.local_deployment import CLIENTS_FOLDER, prepare_rehearsal
 from discreet.deploy.policy import ClientFolder
 from discreet.errors import InvalidInput
+from discreet.trust import Trust
 from tests.deploy.example_sites import PLAIN, SECURE, connect_nodes, copy_site
 
 UNSEEDED = PLAIN.replace("seed = 7\n", "")
@@ -23,7 +24,7 @@ UNSEEDED = PLAIN.replace("seed = 7\n", "")
 def learners(site: DeploymentFolder) -> list[Learner]:
     app = AppFolder.open(site.app)
     folders = [site.folder / CLIENTS_FOLDER / each.name for each in app.deployment.clients]
-    return [Learner.load(app, ClientFolder.open(folder), bytes(32)) for folder in folders]
+    return [Learner.load(app, ClientFolder.open(folder), bytes(32), Trust.no_code()) for folder in folders]
 
 
 def test_a_rehearsal_leaves_the_deployment_as_it_is_and_is_gone_on_with(tmp_path: Path) -> None:
@@ -49,7 +50,7 @@ def test_a_finished_rehearsal_is_refused_before_anything_is_started(
     assert outcome.record.resume_command == f"{command} first"
     monkeypatch.delattr("discreet.deploy.flower_simulation._superlink")
     with pytest.raises(InvalidInput, match="The run 'first' is finished") as refused:
-        simulate(site, "first", print)
+        simulate(site, "first", Trust.no_code(), print)
     assert refused.value.fix == f"Use a new name: {command} …"
 
 

@@ -78,7 +78,11 @@ def test_init_and_enroll_name_the_files_that_would_run_and_enroll_runs_none(
 ) -> None:
     mark, node = tmp_path / "it-ran", tmp_path / "node"
     (tmp_path / "mine.py").write_text(marker_code(mark))
-    assert cli.run(["deploy", "init", str(tmp_path / "site"), str(write_experiment(tmp_path, OWN["model"]))]) == 0
+    words = ["deploy", "init", str(tmp_path / "site"), str(write_experiment(tmp_path, OWN["model"]))]
+    assert cli.run(words) == InvalidInput.exit_code
+    assert not mark.exists()
+    assert "mine.py (6 lines, owned by" in capsys.readouterr().err
+    assert cli.run([*words, "--trust"]) == 0
     assert "clients would run your files mine.py. No node starts until its owner" in capsys.readouterr().out
     mark.unlink()
     assert cli.run(["deploy", "enroll", "client-0", "--app", str(tmp_path / "site" / "app"), "--out", str(node)]) == 0

@@ -27,6 +27,7 @@ from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.params import Params
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import CPU, RunKey
+from discreet.trust import Trust
 from tests.federations import cross_entropy, federation, linear
 
 pytestmark = pytest.mark.deploy
@@ -153,7 +154,8 @@ def test_more_workers_than_there_are_cpus_are_refused() -> None:
 
 
 def job(net: Path, *settings: str) -> Job:
-    source = experiment_file.load_experiment(None, (*DIGITS, f'model={{kind="{net}:Net"}}', *settings))
+    overrides = (*DIGITS, f'model={{kind="{net}:Net"}}', *settings)
+    source = experiment_file.load_experiment(None, overrides, trust=Trust.all_code())
     return build_job(source, RunKey.from_seed(7))
 
 

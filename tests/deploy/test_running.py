@@ -19,6 +19,7 @@ from discreet.deploy.policy import ClientFolder
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.reply_deadline import ReplyDeadline
 from discreet.errors import InvalidInput
+from discreet.trust import Trust
 from tests.deploy.example_sites import PLAIN, SECURE, Wire, copy_site, write_experiment
 from tests.deploy.node_requests import RequestCase, restart, sign_header
 
@@ -150,7 +151,7 @@ def test_a_client_with_another_number_of_examples_is_asked_whether_it_is_the_rig
     path = site.app / DEPLOYMENT_FILE
     path.write_text(path.read_text().replace(f"examples = {size}\n", f"examples = {size + 1}\n", 1))
     with pytest.raises(InvalidInput, match=rf"declared with {size + 1} examples .* and holds {size}") as refused:
-        Learner.load(AppFolder.open(site.app), ClientFolder.read(tmp_path / "client-0"), bytes(32))
+        Learner.load(AppFolder.open(site.app), ClientFolder.read(tmp_path / "client-0"), bytes(32), Trust.no_code())
     assert refused.value.fix.startswith("Check that this is the right table. If it is, declare the right number")
 
 
@@ -219,7 +220,7 @@ def test_submit_says_how_the_run_ended_with_its_kind_and_exit_code(
     (tmp_path / "end.json").write_text(json.dumps({"error": "It is spent.", "stopped": None, "exit_code": code}))
     site.end_file("first").parent.mkdir()
     played = ["cp", str(tmp_path / "end.json"), str(site.end_file("first"))]
-    monkeypatch.setattr("discreet.deploy.flower_commands.run_command", lambda site, name: played)
+    monkeypatch.setattr("discreet.deploy.flower_commands.run_command", lambda site, name, trusted: played)
     ended = cli.run(["deploy", "submit", str(site.folder), "--json"])
     said = json.loads(capfd.readouterr().err)["error"]
     assert (ended, said["kind"]) == (left, kind)
@@ -235,7 +236,7 @@ def test_submit_of_a_run_that_was_stopped_ends_with_the_reason_below_the_card(
     site.run("first").mkdir(parents=True)
     (site.run("first") / "guarantee.txt").write_text("Guarantee card\n")
     played = ["cp", str(tmp_path / "end.json"), str(site.end_file("first"))]
-    monkeypatch.setattr("discreet.deploy.flower_commands.run_command", lambda site, name: played)
+    monkeypatch.setattr("discreet.deploy.flower_commands.run_command", lambda site, name, trusted: played)
     assert cli.run(["deploy", "submit", str(site.folder)]) == 3
     said = capfd.readouterr().out
     assert said.startswith("Guarantee card")

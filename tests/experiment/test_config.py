@@ -23,6 +23,7 @@ from discreet.experiment.configuration.run_settings import (
     Settings,
 )
 from discreet.experiment.configuration.toml_document import build_record, parse_toml
+from discreet.trust import Trust
 from tests.small_experiment import PrepareJob
 
 PARTS = """\
@@ -142,10 +143,10 @@ def test_a_users_own_model_loss_and_metric_lie_beside_the_file(small: Path):
         "def worst(outputs, targets): return {'worst': float(outputs.min())}\n"
     )
     own = ("model.kind=mine.py:net", "loss=mine.py:loss", "metric=mine.py:worst")
-    job = api.prepare_job(experiment_file.load_experiment(small, own))
+    job = api.prepare_job(experiment_file.load_experiment(small, own, trust=Trust.all_code()))
     assert {"accuracy", "loss", "worst"} <= set(job.evaluate(job.params))
     with pytest.raises(InvalidInput, match="no 'lost'"):
-        api.prepare_job(experiment_file.load_experiment(small, ("loss=mine.py:lost",)))
+        api.prepare_job(experiment_file.load_experiment(small, ("loss=mine.py:lost",), trust=Trust.all_code()))
 
 
 def test_a_device_that_is_not_there_is_refused(small: Path, monkeypatch: pytest.MonkeyPatch):

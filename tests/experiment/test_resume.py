@@ -27,6 +27,7 @@ from discreet.experiment.run_directory import fingerprint
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.randomness.streams import RunKey
+from discreet.trust import Trust
 from tests.small_experiment import PrepareJob
 
 PFL = d.pfl(local_steps=1, sampling_rate=0.2, clip_norm=1.0, learning_rate=1.0)
@@ -323,7 +324,7 @@ def from_file(tmp_path: Path, prepare: PrepareJob) -> Path:
 
 
 def go_on(folder: Path) -> None:
-    job, record = api.reopen_run(folder / "run", None)
+    job, record = api.reopen_run(folder / "run", None, trust=Trust.all_code())
     training_loop.resume(job, record, None, ignore)
 
 

@@ -9,11 +9,14 @@ from torch import nn
 from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
+from discreet.experiment.loop.job_builder import build_model
 from discreet.models import AnyModel
 from discreet.models.networks.linear import Linear
 from discreet.models.networks.mlp import Mlp
 from discreet.models.networks.user_model import UserModel
 from discreet.part import from_plain, to_plain
+from discreet.paths import Paths
+from discreet.trust import Trust
 
 FLAT = clients_from_arrays(torch.zeros(4, 6), [0, 1, 2, 0], sizes=[4], classes=3)
 IMAGES = clients_from_arrays(torch.zeros(4, 1, 2, 3), [0, 1, 2, 0], sizes=[4], classes=3)
@@ -40,7 +43,7 @@ def wrong():
 
 
 def build(model: Linear | Mlp | UserModel, task: Task = FLAT, seed: int = 0) -> nn.Module:
-    return model.build(task, torch.Generator().manual_seed(seed))
+    return build_model(model, task, Paths.default(trust=Trust.all_code()), torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize("model", [Linear(), Mlp(), Mlp(hidden=(5, 4), activation="relu"), Mlp(hidden=())])

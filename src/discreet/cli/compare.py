@@ -13,6 +13,7 @@ from discreet.cli.options import COUNT, AcceptDataRanges, DataDir, Device, Outpu
 from discreet.cli.output import Json, emit, print_note, stderr_console
 from discreet.cli.progress_bar import progress_bars
 from discreet.cli.text_table import text_table
+from discreet.cli.trust_options import TrustOption, choose_trust
 
 if TYPE_CHECKING:
     from discreet.experiment.comparison.cells import Cell, CellRun
@@ -53,6 +54,7 @@ def compare(
     data_dir: DataDir = None,
     device: Device = None,
     accept_data_ranges: AcceptDataRanges = False,
+    trust: TrustOption = False,
     as_json: Json = False,
 ) -> None:
     """Run experiments with several seeds, and compare the results.
@@ -65,7 +67,8 @@ def compare(
     from discreet.experiment.comparison.comparison_results import ResultsFile
 
     overrides = (*(settings or ()), *([f"device={device}"] if device else ()))
-    grid = cells.expand_cells(files, [cells.parse_sweep(field) for field in sweep or ()], overrides, data_dir)
+    sweeps = [cells.parse_sweep(field) for field in sweep or ()]
+    grid = cells.expand_cells(files, sweeps, overrides, data_dir, choose_trust(trust, files[0]))
     results = ResultsFile(out if out is not None else _default_folder(files))
     results.check_folder()
     runs, finished_runs = cells.list_runs(grid, seeds), results.read_by_key()
@@ -80,7 +83,7 @@ def compare(
             finished = comparison.run_comparison(missing, results, data, observer)
     options = {"--sweep": sweep or (), "--set": overrides, "--out": [out], "--data-dir": [data_dir]}
     words = [word for option, values in options.items() for value in values if value for word in (option, str(value))]
-    words += ["--accept-data-ranges"] if accept_data_ranges else []
+    words += [*(["--accept-data-ranges"] if accept_data_ranges else []), *(["--trust"] if trust else [])]
     command = shlex.join(["discreet", "compare", *map(str, files), "--seeds", str(seeds), *words])
     print_comparison(_rows(grid, runs, seeds, results), results, command, finished, as_json)
 

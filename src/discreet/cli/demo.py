@@ -14,6 +14,7 @@ from discreet.cli.output import Json, emit
 from discreet.cli.run import describe_results, result_data, start_run
 from discreet.errors import BudgetRefused
 from discreet.privacy.events import GaussianNoise, Repeated
+from discreet.trust import Trust
 
 if TYPE_CHECKING:
     from discreet.experiment.loop.outcome import Outcome
@@ -76,7 +77,7 @@ def _chapters() -> Iterator[Chapter]:
             *noise.page(),
         ],
     )
-    trained = start_run(None, (), None, None, None, None, quiet=not sys.stderr.isatty())
+    trained = start_run(None, (), None, None, None, None, Trust.no_code(), quiet=not sys.stderr.isatty())
     yield _training_chapter(trained)
     yield _refusal_chapter(trained)
 

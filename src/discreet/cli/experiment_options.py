@@ -13,6 +13,7 @@ from discreet.cli.progress_bar import show_preparation
 if TYPE_CHECKING:
     from discreet.experiment.configuration.experiment_file import Source
     from discreet.experiment.job import Job
+    from discreet.trust import Trust
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,14 +24,14 @@ class ExperimentOptions:
     settings: Overrides = None
     data_dir: DataDir = None
 
-    def prepare(self, *, quiet: bool) -> "tuple[Source, Job]":
+    def prepare(self, trust: "Trust", *, quiet: bool) -> "tuple[Source, Job]":
         """Load the experiment and its data, with progress on stderr."""
         from discreet import api
         from discreet.experiment.configuration import experiment_file
 
-        source = experiment_file.load_experiment(self.file, tuple(self.settings or ()), self.data_dir)
-        with show_preparation(source, quiet=quiet) as ready:
-            return source, api.prepare_job(ready)
+        source = experiment_file.load_experiment(self.file, tuple(self.settings or ()), self.data_dir, trust)
+        with show_preparation(source.load_user_parts(), quiet=quiet) as ready:
+            return ready, api.prepare_job(ready)
 
     def run_command(self) -> str:
         """Return the command that trains this experiment, ready to be copied."""

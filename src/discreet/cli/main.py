@@ -10,7 +10,7 @@ import click
 import typer
 
 from discreet import __version__
-from discreet.cli import account, algorithms, compare, data, demo, deploy, init, ledger, plan, report, tradeoff
+from discreet.cli import account, algorithms, compare, data, demo, deploy, init, ledger, plan, report, tradeoff, trust
 from discreet.cli import run as run_command
 from discreet.cli.help_page import use_plain_help
 from discreet.cli.output import emit, print_error
@@ -59,6 +59,7 @@ app.command("plan", epilog=plan.EPILOG)(plan.plan)
 app.command("run", epilog=run_command.EPILOG)(run_command.run)
 app.command("compare", epilog=compare.EPILOG)(compare.compare)
 app.command("report", epilog=report.EPILOG)(report.report)
+app.command("trust", epilog=trust.EPILOG)(trust.trust)
 
 
 def _print_version(requested: bool) -> None:

@@ -13,11 +13,13 @@ from discreet.cli.interactive_plan import PORT, serve_planner
 from discreet.cli.options import expand_records, number_option
 from discreet.cli.output import Json, emit
 from discreet.cli.text_table import text_table
+from discreet.cli.trust_options import TrustOption
 from discreet.errors import InvalidInput
 from discreet.part import from_plain
 from discreet.privacy.release import describe_clients
 from discreet.privacy.wording import compact, round_up
 from discreet.report.number_format import format_bytes, format_count
+from discreet.trust import Trust
 
 EPILOG = """\b
 Examples:
@@ -41,6 +43,7 @@ def plan(
     interactive: Interactive = False,
     port: Port = None,
     no_browser: NoBrowser = False,
+    trust: TrustOption = False,
     as_json: Json = False,
 ) -> None:
     """Show what the experiment in FILE will guarantee and cost.
@@ -53,7 +56,8 @@ def plan(
 
     if not interactive and (port is not None or no_browser):
         raise InvalidInput("--port and --no-browser need --interactive.")
-    source, job = experiment.prepare(quiet=as_json)
+    trusted = Trust.all_code() if trust else Trust.no_code("A plan runs no code of an experiment without --trust.")
+    source, job = experiment.prepare(trusted, quiet=as_json)
     if interactive:
         return serve_planner(job, port, browser=not no_browser, as_json=as_json)
     data = plan_experiment(source, job)

@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from discreet.cli.options import AcceptDataRanges, DataDir, Device, OutputDir, Overrides
 from discreet.cli.output import Json, emit, print_note, stderr_console
 from discreet.cli.progress_bar import show_preparation
+from discreet.cli.trust_options import TrustOption, choose_trust
 from discreet.errors import InvalidInput
 from discreet.part import to_plain
 from discreet.privacy.wording import compact
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from discreet.experiment.job import Job
     from discreet.experiment.loop.outcome import Outcome
     from discreet.experiment.loop.training_loop import Watch
+    from discreet.trust import Trust
 
 EPILOG = """\b
 Examples:
@@ -52,6 +54,7 @@ def run(
         Path | None, typer.Option(metavar="DIR", help="Folder for the secret key of the run, until it ends.")
     ] = None,
     accept_data_ranges: AcceptDataRanges = False,
+    trust: TrustOption = False,
     as_json: Json = False,
 ) -> None:
     """Train the experiment in FILE, or the built-in one on digits.
@@ -61,12 +64,13 @@ def run(
     """
     if resume is not None and (file or out or ledger or settings or device or accept_data_ranges):
         raise InvalidInput("--resume continues a run as it was started, and takes no FILE and no other option.")
+    trusted = choose_trust(trust, resume or file)
     overrides = (*(settings or ()), *([f"device={device}"] if device else ()))
     if resume is not None:
-        trained = resume_run(resume, key_dir, data_dir, as_json)
+        trained = resume_run(resume, key_dir, data_dir, trusted, as_json)
     else:
         trained = start_run(
-            file, overrides, out, ledger, key_dir, data_dir, as_json, accept_data_ranges=accept_data_ranges
+            file, overrides, out, ledger, key_dir, data_dir, trusted, as_json, accept_data_ranges=accept_data_ranges
         )
     print_result(trained, as_json)
 
@@ -78,6 +82,7 @@ def start_run(
     ledger: Path | None,
     key_dir: Path | None,
     data_dir: Path | None,
+    trust: "Trust",
     quiet: bool,
     *,
     accept_data_ranges: bool = False,
@@ -91,6 +96,7 @@ def start_run(
         ledger: The ledger of the data. None makes one for this run only.
         key_dir: Where the secret key of the run is kept until it ends.
         data_dir: The folder of the data sets.
+        trust: Which code that the experiment names may run.
         quiet: Print neither warnings nor progress.
         accept_data_ranges: Train even if ranges were taken from the data.
     """
@@ -101,7 +107,7 @@ def start_run(
     from discreet.experiment.run_directory.run_record import check_path_is_free
     from discreet.planning.advice import advice
 
-    source = experiment_file.load_experiment(file, overrides, data_dir)
+    source = experiment_file.load_experiment(file, overrides, data_dir, trust)
     directory = out if out is not None else api.new_run_path(file.stem if file else "digits")
     check_path_is_free(directory)
     with show_preparation(source, quiet=quiet) as ready:
@@ -118,12 +124,12 @@ def start_run(
         return start(job, directory, ledger, key_dir, watch)
 
 
-def resume_run(directory: Path, key_dir: Path | None, data_dir: Path | None, quiet: bool) -> "Outcome":
+def resume_run(directory: Path, key_dir: Path | None, data_dir: Path | None, trust: "Trust", quiet: bool) -> "Outcome":
     """Continue the run in `directory` as it was started, with progress on stderr."""
     from discreet import api
     from discreet.experiment.loop.training_loop import resume
 
-    job, record = api.reopen_run(directory, key_dir, data_dir)
+    job, record = api.reopen_run(directory, key_dir, data_dir, trust)
     if not quiet:
         for sentence in range_warnings(job.task.ranges_from_data):
             stderr_console().print(sentence)

@@ -19,6 +19,7 @@ from discreet.experiment.configuration.experiment_file import Experiment, Source
 from discreet.part import to_plain
 from discreet.paths import Paths
 from discreet.randomness.streams import RunKey
+from discreet.trust import Trust
 from discreet.user_part import load_user_parts
 
 RESOLVED_FILE = "resolved.toml"
@@ -116,9 +117,9 @@ class AppFolder:
         named = user_files(self.experiment)
         return tuple(sorted({*named, *self._importable_files()})) if named else ()
 
-    def load_user_parts(self) -> Experiment:
+    def load_user_parts(self, trust: Trust) -> Experiment:
         """Return the experiment with the parts of the user's own that clients run, which runs their code."""
-        return load_user_parts(self.experiment, self.folder, skip=SERVER_FIELDS)
+        return load_user_parts(self.experiment, self.folder, trust, skip=SERVER_FIELDS)
 
     @cached_property
     def digest(self) -> str:
@@ -132,7 +133,7 @@ class AppFolder:
         agreed = {name: whole[name] for name in AGREED_FIELDS} | {
             "clients": [client.name for client in self.deployment.clients],
             "population": to_plain(self.population),
-            "code": self._file_digests(),
+            "code": self.file_digests,
         }
         return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).hexdigest()
 
@@ -143,8 +144,9 @@ class AppFolder:
             Member(card.name, bytes.fromhex(card.identity)) for card in self.deployment.read_cards(self.folder)
         )
 
-    def source(self, data_dir: Path | None = None) -> Source:
-        return Source(self.experiment, "", Paths.default(self.folder.resolve(), data_dir))
+    def source(self, data_dir: Path | None = None, trust: Trust | None = None) -> Source:
+        """Return the experiment with its folder, and with the code that may run there: without `trust`, none."""
+        return Source(self.experiment, "", Paths.default(self.folder.resolve(), data_dir, trust))
 
     def client_number(self, name: str) -> int:
         """Return the number of the client `name`."""
@@ -168,7 +170,8 @@ class AppFolder:
                 )
             yield name
 
-    def _file_digests(self) -> dict[str, str]:
+    @cached_property
+    def file_digests(self) -> dict[str, str]:
         """Return the SHA-256 of each user's file that clients run or load."""
         digests = {}
         for name in self.user_files:

@@ -29,6 +29,7 @@ from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_errors import SecaggError, TooFewClients
 from discreet.secure_sums.secagg.session_terms import Terms
+from discreet.trust import Trust
 
 NAME_BYTES = 16  # length of the name that the client draws for a secure session
 
@@ -82,7 +83,8 @@ class ClientNode:
         policy.allow_seed(app.experiment.seed)
         policy.allow_own_code(app.user_files)
         policy.allow_parts(app.experiment.algorithm)
-        app = replace(app, experiment=app.load_user_parts())
+        trust = Trust.of_files(app.file_digests.values())  # what the policy has allowed, as it was read for that
+        app = replace(app, experiment=app.load_user_parts(trust))
         experiment = app.experiment
         check_budgets(policy.budgets, experiment.privacy, experiment.algorithm, app.population, "policy.toml")
         if not os.access(folder, os.W_OK):
@@ -92,7 +94,7 @@ class ClientNode:
             )
         lock = ProcessLock(folder / "lock", lambda process: _folder_busy_error(own_folder, process))
         try:
-            learner = Learner.load(app, own_folder, read_key(folder / "noise.key"), data_dir)
+            learner = Learner.load(app, own_folder, read_key(folder / "noise.key"), trust, data_dir)
             tuned_to = client_ledger.expected_event(policy, learner.algorithm, app.population, experiment.rounds)
             ledger = ClientLedger(folder, policy, tuned_to)
             journal = Journal(folder / "runs" / app.digest)

@@ -3,7 +3,7 @@
 import hashlib
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from discreet import api
@@ -15,6 +15,7 @@ from discreet.engines.flower.carrier import Carrier
 from discreet.engines.flower.client_calls import ClientCalls
 from discreet.engines.flower.flower_engine import FlowerEngine
 from discreet.errors import InvalidInput
+from discreet.experiment.configuration.own_code import find_own_code
 from discreet.experiment.job import DeploymentFacts, Job
 from discreet.experiment.loop import job_builder, training_loop
 from discreet.experiment.loop.outcome import Outcome
@@ -23,7 +24,9 @@ from discreet.experiment.run_directory import run_keys
 from discreet.experiment.run_directory.resume_check import check_version
 from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.experiment.run_directory.run_record import RunRecord
+from discreet.part import to_plain
 from discreet.randomness.streams import RunKey
+from discreet.trust import Trust
 
 
 @dataclass(frozen=True)
@@ -34,11 +37,13 @@ class DeployedRun:
         root: The deployment's folder.
         name: The run's name.
         is_rehearsal: Whether one machine plays all clients.
+        trust: Which code of the app folder may run here.
     """
 
     root: DeploymentFolder
     name: str
     is_rehearsal: bool = False
+    trust: Trust = field(default_factory=Trust.no_code)
 
     @property
     def folder(self) -> Path:
@@ -101,7 +106,7 @@ class DeployedRun:
         """Build the job whose cohorts are real clients."""
         app = AppFolder.open(self.root.app)
         public = public_run_key(app.experiment)
-        job = job_builder.build_job(app.source(data_dir), key, declared=app.population, public=public)
+        job = job_builder.build_job(app.source(data_dir, self.trust), key, declared=app.population, public=public)
         if isinstance(app.experiment.task, TableTask):  # nobody trains on the server's stand-in, so it is the test set
             job = replace(job, test_data=(job.data.inputs, job.data.targets))
         engine = app.engine
@@ -128,6 +133,19 @@ class DeployedRun:
         """Return the names of the deployment's other runs that have begun a round."""
         runs = sorted(path.parent for path in self.folder.parent.glob("*/run.json"))
         return [run.name for run in runs if run.name != self.name and _has_begun(RunRecord.open(run))]
+
+
+def trusted_digests(app: Path, trust: Trust) -> list[str]:
+    """Return the digests of all code that the server runs for the experiment in the app folder.
+
+    Raises:
+        UntrustedCode: Some of it may not run. None was run.
+    """
+    opened = AppFolder.open(app)
+    codes = find_own_code(to_plain(opened.experiment), opened.folder.resolve())
+    for code in codes:
+        trust.check(code)
+    return sorted({code.sha256 for code in codes})
 
 
 def _has_begun(record: RunRecord) -> bool:

@@ -83,7 +83,7 @@ def _check_data(app: AppFolder, client: int, data: Path | None, *, accept_data_r
         return False  # the node loads its share of the task when it starts
     if not data.is_file():
         raise InvalidInput(f"There is no file {data}.", fix="Name this client's own table: --data FILE")
-    loaded = load_client_data(app, client, data)
+    loaded = load_client_data(app, client, data, app.source().paths)
     check_accepted(loaded.ranges_from_data, accepted=accept_data_ranges)
     return loaded.ranges_from_data
 

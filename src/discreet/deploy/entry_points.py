@@ -14,6 +14,9 @@ from discreet.durable_files import OWNER, write_durably
 from discreet.engines.flower.carrier import Carrier, Responder
 from discreet.engines.flower.reply_deadline import ReplyDeadline
 from discreet.errors import DiscreetError, InvalidInput
+from discreet.trust import Trust
+
+SUBMIT = "Start the run with `discreet deploy submit`, which asks whether you trust it."
 
 
 def main(carrier: Callable[[ReplyDeadline], Carrier], config: Mapping[str, Any], say: Callable[[str], None]) -> None:
@@ -21,11 +24,13 @@ def main(carrier: Callable[[ReplyDeadline], Carrier], config: Mapping[str, Any],
 
     Args:
         carrier: Builds a carrier with this deadline.
-        config: Flower's run configuration: `folder`, `name` and, in a simulation, `nodes`.
+        config: Flower's run configuration: `folder`, `name`, `trusted` (digests of the code that may run here) and, in
+            a simulation, `nodes`.
         say: Logs a line.
     """
     root, name = DeploymentFolder(Path(str(config["folder"]))), str(config["name"])
-    run = DeployedRun(root, name, is_rehearsal=bool(config.get("nodes")))
+    trust = Trust.of_code(str(config.get("trusted", "")).split(), SUBMIT)
+    run = DeployedRun(root, name, bool(config.get("nodes")), trust)
     try:
         with root.lock_run(name):  # only the process that holds the lock writes how the run ended
             _run_and_report(run, carrier, say)

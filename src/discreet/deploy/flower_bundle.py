@@ -26,6 +26,7 @@ clientapp = "client_app:app"
 folder = ""  # of the deployment, on the server's machine
 name = "first"  # of the run
 nodes = ""  # in a simulation: where the clients' folders lie
+trusted = ""  # digests of the code in this folder that may run at the server
 """
 
 SERVER_APP = '''\

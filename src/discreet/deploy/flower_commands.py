@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 from discreet.deploy import certificates
@@ -91,8 +92,14 @@ def simulation_command(inner: str) -> list[str]:
     return [flower_program("flower-superlink"), "--insecure", "--simulation", "--host", host, "--port", port]
 
 
-def run_command(root: DeploymentFolder, name: str, nodes: str = '""') -> list[str]:
+def run_command(root: DeploymentFolder, name: str, trusted: Sequence[str], nodes: str = '""') -> list[str]:
     """Return the command that submits a run and streams its log until the run ends.
+
+    Args:
+        root: The deployment's folder.
+        name: The run's name.
+        trusted: Digests of the experiment's own code that may run at the server.
+        nodes: In a simulation, the folder of the clients' folders, as a JSON text.
 
     Raises:
         InvalidInput: The server is not running on this machine.
@@ -103,7 +110,7 @@ def run_command(root: DeploymentFolder, name: str, nodes: str = '""') -> list[st
             fix=f"Start it with: discreet deploy server {shlex.quote(str(root.folder))}",
         )
     folder = json.dumps(str(root.folder.resolve()))
-    settings = f"folder={folder} name={json.dumps(name)} nodes={nodes}"
+    settings = f"folder={folder} name={json.dumps(name)} nodes={nodes} trusted={json.dumps(' '.join(trusted))}"
     return [flower_program("flwr"), "run", str(root.app), CONNECTION, "--stream", "--run-config", settings]
 
 

@@ -25,10 +25,12 @@ from discreet.experiment.promise import data_ranges, person_bound, run_spending
 from discreet.experiment.run_directory.fingerprint import client_fingerprint
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params
+from discreet.paths import Paths
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.secret_streams import KEY_BYTES, SecretRows
 from discreet.randomness.streams import CPU, RunKey, SimulatedRows
 from discreet.secure_sums.secagg.session_errors import BadMessage
+from discreet.trust import Trust
 from discreet.user_code import load_object
 
 
@@ -63,20 +65,30 @@ class Learner:
     notices: tuple[str, ...] = ()
 
     @classmethod
-    def load(cls, app: AppFolder, owned: ClientFolder, secret: bytes, data_dir: Path | None = None) -> "Learner":
+    def load(
+        cls, app: AppFolder, owned: ClientFolder, secret: bytes, trust: Trust, data_dir: Path | None = None
+    ) -> "Learner":
         """Load the data and build the model.
 
+        Args:
+            app: The app folder.
+            owned: The client's folder.
+            secret: The key of the client's noise.
+            trust: Which code of the app folder may run here.
+            data_dir: The folder of downloaded data sets.
+
         Raises:
+            UntrustedCode: Code of the app folder may not run.
             InvalidInput: The data is not as declared, or the model does not fit it.
             PolicyRefusal: The ranges were taken from data, and the policy does not allow that.
         """
-        experiment, paths = app.experiment, app.source(data_dir).paths
+        experiment, paths = app.experiment, app.source(data_dir, trust).paths
         client = app.client_number(owned.policy.client)
-        loaded = load_client_data(app, client, owned.data, data_dir)
+        loaded = load_client_data(app, client, owned.data, paths)
         owned.policy.allow_data_ranges(loaded.ranges_from_data)
         place = 0 if owned.data is not None else client
-        module = build_model(experiment, loaded, paths.folder, public_run_key(experiment).generator(Purpose.MODEL))
-        loss = None if experiment.loss is None else load_object(experiment.loss, paths.folder)
+        module = build_model(experiment.model, loaded, paths, public_run_key(experiment).generator(Purpose.MODEL))
+        loss = None if experiment.loss is None else load_object(experiment.loss, paths.folder, trust)
         model = SupervisedModule(module, loaded.kind, loss=loss)
         model.check(loaded)
         dtype = getattr(torch, experiment.dtype)
@@ -180,10 +192,10 @@ class Learner:
         return RunKey(derived.digest()).secret_rows(broadcast.round, broadcast.digest, self.client)
 
 
-def load_client_data(app: AppFolder, client: int, own: Path | None, data_dir: Path | None = None) -> Task:
+def load_client_data(app: AppFolder, client: int, own: Path | None, paths: Paths) -> Task:
     """Load the client's own table, or the whole task if the task is divided among clients.
 
-    Loads no Python of the experiment for a table.
+    Runs no code of the experiment for a table, and for a task only what the paths' trust allows.
 
     Raises:
         InvalidInput: The data is not as declared.
@@ -197,7 +209,7 @@ def load_client_data(app: AppFolder, client: int, own: Path | None, data_dir: Pa
             )
         task = replace(task, path=str(own.resolve()))
     experiment = replace(app.experiment, task=task)
-    loaded = experiment.load_task(public_run_key(experiment).generator(Purpose.TASK), app.source(data_dir).paths)
+    loaded = experiment.load_task(public_run_key(experiment).generator(Purpose.TASK), paths)
     _check_declaration(app, client, loaded.client_names, loaded.train.sizes, own=own is not None)
     return loaded
 

@@ -60,6 +60,7 @@ def create_deployment(
     """
     check_path_is_free(folder)
     _check_address(address)
+    source = source.load_user_parts()
     experiment = source.experiment
     engine = experiment.engine if isinstance(experiment.engine, Flower) else Flower()
     source = replace(source, experiment=replace(experiment, engine=engine))

@@ -21,6 +21,7 @@ from discreet.data.tasks.task_loading import load_task
 from discreet.errors import InvalidInput
 from discreet.part import from_plain, to_plain
 from discreet.paths import Paths
+from discreet.trust import Trust
 
 NET = """
 import torch
@@ -60,7 +61,7 @@ class Normal(Net):
 @pytest.fixture
 def paths(tmp_path: Path) -> Paths:
     (tmp_path / "net.py").write_text(NET)
-    return Paths(folder=tmp_path, data=tmp_path / "data", cache=tmp_path / "cache")
+    return Paths(folder=tmp_path, data=tmp_path / "data", cache=tmp_path / "cache", trust=Trust.all_code())
 
 
 def examples(channels: int = 1, count: int = 6) -> Examples:

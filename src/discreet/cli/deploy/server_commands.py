@@ -14,6 +14,7 @@ from discreet.cli.deploy.status_command import Folder, open_deployment
 from discreet.cli.options import AcceptDataRanges, DataDir
 from discreet.cli.output import Json, emit, print_note
 from discreet.cli.run import range_warnings
+from discreet.cli.trust_options import TrustOption, choose_trust
 from discreet.errors import BudgetRefused, DiscreetError, InvalidInput
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def init(
     port: Annotated[int, typer.Option(metavar="PORT", help="Port by which clients reach the server.")] = PORT,
     data_dir: DataDir = None,
     accept_data_ranges: AcceptDataRanges = False,
+    trust: TrustOption = False,
     as_json: Json = False,
 ) -> None:
     """Create a deployment of the experiment FILE in DIR.
@@ -67,7 +69,7 @@ def init(
     from discreet.deploy.policy_template import needs_server_trust, uses_graph
     from discreet.experiment.configuration import experiment_file
 
-    source = experiment_file.load_experiment(file, (), data_dir)
+    source = experiment_file.load_experiment(file, (), data_dir, choose_trust(trust, file))
     hosts = list(dict.fromkeys([host, "localhost", "127.0.0.1"]))
     deployment = create_deployment(
         folder, source, _parse_clients(clients), f"{host}:{port}", hosts, accept_data_ranges=accept_data_ranges
@@ -142,23 +144,24 @@ def server(
     raise typer.Exit(process.returncode and 1)
 
 
-def submit(folder: Folder, name: Name = "first", as_json: Json = False) -> None:
+def submit(folder: Folder, name: Name = "first", trust: TrustOption = False, as_json: Json = False) -> None:
     """Train the experiment of the deployment in DIR on its clients.
 
     The command waits until the run has ended.
     """
     from discreet.deploy import flower_commands
+    from discreet.deploy.deployed_run import trusted_digests
     from discreet.deploy.submission_log import follow_run
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM ends the run too, as Ctrl-C does
     root = open_deployment(folder)
-    result = follow_run(
-        root, name, flower_commands.run_command(root, name), flower_commands.flower_environment(root), print_note
-    )
+    digests = trusted_digests(root.app, choose_trust(trust, folder))
+    command = flower_commands.run_command(root, name, digests)
+    result = follow_run(root, name, command, flower_commands.flower_environment(root), print_note)
     _print_result(root, name, result, as_json=as_json)
 
 
-def simulate(folder: Folder, name: Name = "first", as_json: Json = False) -> None:
+def simulate(folder: Folder, name: Name = "first", trust: TrustOption = False, as_json: Json = False) -> None:
     """Rehearse the deployment in DIR with Flower's simulation.
 
     Ray plays all clients on this machine, each with its own keys, policy and ledger in DIR/rehearsals/NAME. The
@@ -167,7 +170,7 @@ def simulate(folder: Folder, name: Name = "first", as_json: Json = False) -> Non
     from discreet.deploy.flower_simulation import simulate as play
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that everything that it started ends too
-    root, result = play(open_deployment(folder), name, print_note)
+    root, result = play(open_deployment(folder), name, choose_trust(trust, folder), print_note)
     _print_result(root, name, result, as_json=as_json)
 
 

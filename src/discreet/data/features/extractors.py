@@ -1,7 +1,5 @@
 """Extractors compute features: ScatterNet, or a user's own frozen network. Neither learns from the clients' data."""
 
-import hashlib
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from pickle import UnpicklingError
@@ -20,7 +18,7 @@ from discreet.errors import InvalidInput
 from discreet.part import Count, part
 from discreet.paths import Paths
 from discreet.randomness.torch_seed import seed_torch
-from discreet.user_code import Reference, build_module, kind_tag
+from discreet.user_code import Reference, build_module, find_code, kind_tag
 
 
 @dataclass(frozen=True)
@@ -87,8 +85,9 @@ class UserExtractor:
 
     def build(self, shape: tuple[int, ...], paths: Paths) -> Extractor:
         """Build the extractor for inputs of this shape."""
+        code = find_code(self.kind, paths.folder, {"weights": self.weights, "arguments": self.arguments})
         with seed_torch(0):  # weights that are not in a file are at least the same each time
-            module = build_module(self.kind, self.arguments, paths.folder)
+            module = build_module(code, self.arguments, paths.trust, {})
         if self.weights is not None:
             _load_weights(module, paths.folder / self.weights)
         module.eval().requires_grad_(requires_grad=False)
@@ -100,7 +99,7 @@ class UserExtractor:
             settings={
                 "kind": self.kind,
                 "arguments": self.arguments,
-                "code": _code_digest(self.kind, paths.folder),
+                "code": code.files[0].sha256 if code.files else None,  # other code may compute other features
                 "state": {name: tensor_digest(tensor) for name, tensor in state.items() if isinstance(tensor, Tensor)},
             },
             facts=(f"Inputs are features of the images by {self.kind}, which is frozen and not trained here.",),
@@ -139,10 +138,3 @@ def _wrong_weights_error(module: nn.Module, path: Path, why: str) -> InvalidInpu
         f"{path} does not contain the weights of {type(module).__name__}: {why}.",
         fix="Save them with safetensors, or with torch.save(module.state_dict(), path).",
     )
-
-
-def _code_digest(reference: str, folder: Path) -> str | None:
-    """Return the SHA-256 of the file that defines the extractor, since another version may compute other features."""
-    location, _, _ = reference.rpartition(":")
-    source = folder / location if location.endswith(".py") else getattr(sys.modules[location], "__file__", None)
-    return None if source is None else hashlib.sha256(Path(source).read_bytes()).hexdigest()

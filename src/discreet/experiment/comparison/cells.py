@@ -16,6 +16,7 @@ from discreet.experiment.configuration import experiment_file
 from discreet.experiment.configuration.experiment_file import Source
 from discreet.experiment.configuration.run_settings import WITHOUT_EFFECT_ON_NUMBERS
 from discreet.part import to_plain
+from discreet.trust import Trust
 
 Sweep: TypeAlias = tuple[str, list[str]]  # a field's name, and its values as `--set` takes them
 
@@ -70,9 +71,16 @@ def parse_sweep(text: str) -> Sweep:
 
 
 def expand_cells(
-    files: Sequence[Path], sweeps: Sequence[Sweep] = (), overrides: tuple[str, ...] = (), data_dir: Path | None = None
+    files: Sequence[Path],
+    sweeps: Sequence[Sweep] = (),
+    overrides: tuple[str, ...] = (),
+    data_dir: Path | None = None,
+    trust: Trust | None = None,
 ) -> list[Cell]:
-    """Return every file with every combination of swept values. An error names the cell that can't be read."""
+    """Return every file with every combination of swept values. An error names the cell that can't be read.
+
+    Parts of the user's own are built, which runs their code as far as `trust` allows it.
+    """
     paths = [path for path, _ in sweeps]
     for what, listed in (("FILE", [str(file.resolve()) for file in files]), ("--sweep", paths)):
         if twice := [name for name in listed if listed.count(name) > 1]:
@@ -87,7 +95,8 @@ def expand_cells(
             swept = dict(zip(paths, values, strict=True))
             with name_errors(format_label(name, swept), f"{file}: "):
                 settings = (*overrides, *(f"{path}={value}" for path, value in swept.items()))
-                cells.append(Cell(name, swept, experiment_file.load_experiment(file, settings, data_dir)))
+                source = experiment_file.load_experiment(file, settings, data_dir, trust)
+                cells.append(Cell(name, swept, source.load_user_parts()))
     return cells
 
 

@@ -12,7 +12,8 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.recipes.recipe_arguments import validate_arguments
 from discreet.algorithms.recipes.registry import RECIPES
 from discreet.errors import InvalidInput
-from discreet.user_code import call_factory, load_object
+from discreet.trust import Trust
+from discreet.user_code import call_factory, find_code, run_code
 
 
 def build_algorithm(given: Any) -> Any:
@@ -29,15 +30,16 @@ def build_algorithm(given: Any) -> Any:
     return recipe(**arguments)
 
 
-def build_own_algorithm(reference: str, arguments: Mapping[str, Any], folder: Path) -> Algorithm:
+def build_own_algorithm(reference: str, arguments: Mapping[str, Any], folder: Path, trust: Trust) -> Algorithm:
     """Build an algorithm by a recipe of the user's own: a function that returns an `Algorithm` made of parts.
 
     Args:
         reference: The function, as `file.py:function`.
         arguments: Its arguments. A table becomes a part where the function's annotation says so.
         folder: File names are relative to this folder.
+        trust: What may run.
     """
-    function = load_object(reference, folder)
+    function = run_code(find_code(reference, folder, arguments), trust)
     if not callable(function):
         raise InvalidInput(f"{reference} must be a function that returns an Algorithm, and is no function.")
     _check(reference, inspect.signature(function).parameters, arguments)

@@ -23,6 +23,7 @@ from discreet.models import AnyModel
 from discreet.own_part import OwnPart
 from discreet.part import part, to_plain
 from discreet.paths import Paths
+from discreet.trust import Trust
 from discreet.user_part import load_user_parts
 
 
@@ -80,18 +81,25 @@ class Source:
 
     def load_user_parts(self) -> "Source":
         """Return the source with every part of the user's own built from its code, which runs that code."""
-        return replace(self, experiment=load_user_parts(self.experiment, self.paths.folder))
+        return replace(self, experiment=load_user_parts(self.experiment, self.paths.folder, self.paths.trust))
 
 
-def load_experiment(path: Path | None = None, overrides: tuple[str, ...] = (), data_dir: Path | None = None) -> Source:
-    """Read an experiment's file.
+def load_experiment(
+    path: Path | None = None,
+    overrides: tuple[str, ...] = (),
+    data_dir: Path | None = None,
+    trust: Trust | None = None,
+) -> Source:
+    """Read an experiment's file. No code that it names runs here, except a recipe of the user's own.
 
     Args:
         path: The file. None reads the built-in experiment on digits.
         overrides: Values to set, as `a.b=c`.
         data_dir: The folder of downloaded data sets.
+        trust: Which code that the file names may run, here and later. None for nothing.
 
     Raises:
+        UntrustedCode: The file names a recipe of the user's own, which may not run.
         InvalidInput: The file can't be read; the message names the key and what is allowed.
     """
     text = BUILT_IN if path is None else toml_document.read_toml_text(path)
@@ -100,19 +108,20 @@ def load_experiment(path: Path | None = None, overrides: tuple[str, ...] = (), d
     if overrides:
         text = toml_document.override_values(text, overrides)
         data = toml_document.parse_toml(text, name)
-    folder = Path.cwd() if path is None else path.resolve().parent
+    paths = Paths.default(Path.cwd() if path is None else path.resolve().parent, data_dir, trust)
     try:
-        data = _build_own_recipe(data, folder)
+        data = _build_own_recipe(data, paths)
         experiment = toml_document.build_record(Experiment, data)
     except InvalidInput as error:
         raise type(error)(f"{name}: {error.problem}", fix=error.fix) from None
-    return Source(experiment, text, Paths.default(folder, data_dir)).load_user_parts()
+    return Source(experiment, text, paths)
 
 
-def _build_own_recipe(data: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _build_own_recipe(data: dict[str, Any], paths: Paths) -> dict[str, Any]:
     """Return the experiment with the algorithm that a recipe of the user's own composes, if it names one."""
     table = data.get("algorithm")
     if not isinstance(table, dict) or ":" not in str(table.get("recipe")):
         return data
-    algorithm = build_own_algorithm(table["recipe"], {k: v for k, v in table.items() if k != "recipe"}, folder)
+    arguments = {key: value for key, value in table.items() if key != "recipe"}
+    algorithm = build_own_algorithm(table["recipe"], arguments, paths.folder, paths.trust)
     return {**data, "algorithm": algorithm}

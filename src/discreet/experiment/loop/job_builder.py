@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,14 +14,16 @@ from discreet.algorithms.sparsifiers.common_mask import missing_public_data
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
-from discreet.experiment.configuration.experiment_file import Experiment, Source
+from discreet.experiment.configuration.experiment_file import Source
 from discreet.experiment.configuration.run_settings import RunSettings
 from discreet.experiment.job import Job
 from discreet.experiment.promise import calibrate, person_bound
 from discreet.experiment.promise.promise import Privacy
+from discreet.models import AnyModel
 from discreet.models.networks.user_model import UserModel
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.part import check_exact, to_plain
+from discreet.paths import Paths
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
 from discreet.user_code import load_object
@@ -46,12 +47,12 @@ def build_job(
         public: The key that deals the task and draws the first model, where others must draw the same; else `key`.
     """
     source = source.load_user_parts()
-    experiment, folder, public = source.experiment, source.paths.folder, public or key
+    experiment, paths, public = source.experiment, source.paths, public or key
     if task is None:
-        task = experiment.load_task(public.generator(Purpose.TASK), source.paths)
-    module = build_model(experiment, task, folder, public.generator(Purpose.MODEL))
+        task = experiment.load_task(public.generator(Purpose.TASK), paths)
+    module = build_model(experiment.model, task, paths, public.generator(Purpose.MODEL))
     names = {"loss": experiment.loss, "metric": experiment.metric}
-    functions = {what: _load_function(name, folder) for what, name in names.items()}
+    functions = {what: _load_function(name, paths) for what, name in names.items()}
     job = build_job_from_objects(
         task,
         module,
@@ -64,7 +65,7 @@ def build_job(
         resolve=experiment.resolve,
     )
     note = job.isolation_note if isinstance(experiment.model, UserModel) else None
-    return replace(job, source_text=source.text, folder=folder, isolation_note=note)
+    return replace(job, source_text=source.text, folder=paths.folder, isolation_note=note)
 
 
 def build_job_from_objects(
@@ -157,19 +158,16 @@ def _check_exact_types(task: Task, algorithm: Algorithm, privacy: Privacy | None
             raise InvalidInput(f"{what} must be a part itself, of the class {kind.__name__}, and got {got}.")
 
 
-def build_model(experiment: Experiment, task: Task, folder: Path, generator: torch.Generator) -> nn.Module:
-    """Build the experiment's model. The Python file of a user's own model may be beside the experiment's file."""
-    model = experiment.model
-    if isinstance(model, UserModel) and (folder / model.kind.rpartition(":")[0]).is_file():
-        model = replace(model, kind=str(folder / model.kind))
-    return model.build(task, generator)
+def build_model(model: AnyModel, task: Task, paths: Paths, generator: torch.Generator) -> nn.Module:
+    """Build a model. The code of a user's own model is in the experiment's folder, and must be trusted."""
+    return model.build(task, generator, paths) if isinstance(model, UserModel) else model.build(task, generator)
 
 
-def _load_function(name: str | UserPart | None, folder: Path) -> Callable[..., Any] | None:
+def _load_function(name: str | UserPart | None, paths: Paths) -> Callable[..., Any] | None:
     """Load a loss or a metric: a function by its reference, or an object that is called."""
     if isinstance(name, UserPart):
         return name.target  # type: ignore[no-any-return]
-    return None if name is None else load_object(name, folder)
+    return None if name is None else load_object(name, paths.folder, paths.trust)
 
 
 def _function_name(function: Callable[..., Any]) -> str:

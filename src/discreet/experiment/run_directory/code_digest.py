@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from discreet.data.features.feature_cache import tensor_digest
 from discreet.experiment.run_directory.code_origin import package_name, qualified_name, source_file, source_module
-from discreet.experiment.run_directory.module_files import ModuleFiles, is_installed, is_library
+from discreet.module_files import ModuleFiles, is_installed, is_library
 
 PLAIN = (  # types whose representation is their value
     *(str, bytes, int, float, complex, type(None), type(...), range, slice),

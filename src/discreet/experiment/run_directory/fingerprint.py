@@ -21,7 +21,7 @@ from discreet.data.federation import Federation
 from discreet.experiment.configuration import toml_document
 from discreet.experiment.job import Job
 from discreet.experiment.run_directory.code_digest import code_digest
-from discreet.experiment.run_directory.module_files import ModuleFiles
+from discreet.module_files import ModuleFiles
 from discreet.randomness.streams import params_digest
 from discreet.user_code import code_places
 from discreet.user_part import user_parts

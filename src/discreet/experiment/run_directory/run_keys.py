@@ -3,18 +3,16 @@
 Someone who has the key can draw the run's noise again and remove it, and run directories are passed around.
 """
 
-import os
 from pathlib import Path
 
-from discreet.durable_files import create_secret
+from discreet.durable_files import create_secret, state_folder
 from discreet.errors import InvalidInput
 from discreet.randomness.streams import RunKey
 
 
 def default_folder() -> Path:
     """Return the folder of keys: $XDG_STATE_HOME/discreet/keys, or ~/.local/state/discreet/keys."""
-    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "discreet" / "keys"
+    return state_folder() / "keys"
 
 
 def store_key(key: RunKey, run: str, folder: Path | None) -> None:

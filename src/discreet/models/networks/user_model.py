@@ -9,7 +9,8 @@ from torch import nn
 from discreet.data.tasks.task import Task
 from discreet.models.networks.model_shape import seeded_initialisation
 from discreet.part import part
-from discreet.user_code import Reference, build_module
+from discreet.paths import Paths
+from discreet.user_code import Reference, build_module, find_code
 
 
 @part
@@ -24,7 +25,8 @@ class UserModel:
     kind: Reference
     arguments: dict[str, Any] = Field(default_factory=dict)
 
-    def build(self, task: Task, generator: torch.Generator) -> nn.Module:
-        """Build the network for a task. Its initial weights come from `generator`."""
+    def build(self, task: Task, generator: torch.Generator, paths: Paths) -> nn.Module:
+        """Build the network for a task. Its initial weights come from `generator`, its code from the paths' folder."""
+        code = find_code(self.kind, paths.folder, {"arguments": self.arguments})
         with seeded_initialisation(generator):
-            return build_module(self.kind, self.arguments, offered={"task": task})
+            return build_module(code, self.arguments, paths.trust, {"task": task})

@@ -6,7 +6,6 @@ is called counts before the call as well. Installed packages, the standard libra
 """
 
 import dis
-import hashlib
 import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
@@ -16,16 +15,22 @@ from importlib.util import resolve_name
 from pathlib import Path
 from types import CodeType
 
-import numpy as np
-import torch
-
-import discreet
+from discreet.trust import CodeFile
 
 INSTALLED = {"site-packages", "dist-packages"}
-LIBRARY_FOLDERS = {
-    *(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")),
-    *(Path(str(package.__file__)).resolve().parent for package in (discreet, torch, np)),
-}
+LIBRARIES = ("discreet", "torch", "numpy")
+
+
+@cache
+def _library_folders() -> frozenset[Path]:
+    """Return the folders of the standard library, discreet, torch and numpy, without importing them."""
+    origins = (_find_spec(name) for name in LIBRARIES)
+    return frozenset(
+        [
+            *(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")),
+            *(Path(spec.origin).resolve().parent for spec in origins if spec is not None and spec.origin),
+        ]
+    )
 
 
 @cache
@@ -37,19 +42,20 @@ def is_installed(file: Path) -> bool:
 @cache
 def is_library(file: Path) -> bool:
     """Whether the file belongs to the standard library, discreet, torch or numpy."""
-    return not LIBRARY_FOLDERS.isdisjoint(file.resolve().parents)
+    return not _library_folders().isdisjoint(file.resolve().parents)
 
 
 class ModuleFiles:
     """Collects the user's source files, starting from modules, files and code, and following their imports."""
 
     def __init__(self) -> None:
-        self._digests: dict[Path, str] = {}
+        self.files: list[CodeFile] = []
+        self._paths: set[Path] = set()
         self._seen: set[str] = set()
 
     def lines(self) -> list[str]:
         """Return a line for each file with its name and its digest, in an order that does not depend on the folder."""
-        return sorted(f"file {path.name} {content}" for path, content in self._digests.items())
+        return sorted(f"file {file.path.name} {file.sha256}" for file in self.files)
 
     def add_module(self, name: str) -> None:
         """Add the module with this name and the packages that contain it."""
@@ -58,17 +64,18 @@ class ModuleFiles:
         self._seen.add(name)
         if parent := name.rpartition(".")[0]:
             self.add_module(parent)
-        file = _source_of(name)
+        file = source_of_module(name)
         if file is not None and not is_installed(file) and file.resolve() != _main_file():
             self.add_file(file, name)
 
     def add_file(self, file: Path, name: str = "") -> None:
         """Add a source file, wherever it is; `name` is that of its module, which relative imports start from."""
         path = file.resolve()
-        if path in self._digests or not path.is_file():
+        if path in self._paths or not path.is_file():
             return
         content = path.read_bytes()
-        self._digests[path] = hashlib.sha256(content).hexdigest()
+        self._paths.add(path)
+        self.files.append(CodeFile(path, content, name))
         try:
             code = compile(content, str(path), "exec", dont_inherit=True)
         except (SyntaxError, ValueError):  # an extension module
@@ -100,7 +107,7 @@ def _imports(code: CodeType, package: str) -> Iterator[str]:
             yield from _imports(constant, package)
 
 
-def _source_of(name: str) -> Path | None:
+def source_of_module(name: str) -> Path | None:
     """Return the file of a module, loaded or not; None if there is no such module or it has no file."""
     if (module := sys.modules.get(name)) is not None:
         file = getattr(module, "__file__", None)
@@ -117,7 +124,10 @@ def _find_spec(name: str) -> ModuleSpec | None:
         if path is None:
             return None
     specs = (finder.find_spec(name, path) for finder in sys.meta_path if hasattr(finder, "find_spec"))
-    return next((spec for spec in specs if spec is not None), None)
+    try:
+        return next((spec for spec in specs if spec is not None), None)
+    except (ImportError, KeyError, ValueError):  # a package inside a package that is spread over several folders
+        return None
 
 
 def _search_path(package: str) -> Sequence[str] | None:
