@@ -29,7 +29,7 @@ from discreet.engines.ray.ray_engine import RayEngine
 from discreet.engines.ray.ray_workers import RayWorkers
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params
-from discreet.randomness.streams import CPU, RunKey
+from discreet.randomness.streams import RunKey
 
 EXAMPLES, BATCH = 50, 10
 EMBEDDED, BARE = "embedded", "bare processes"
@@ -77,7 +77,9 @@ def race(workers: int, clients: int, turns: int) -> dict[str, list[float]]:
     ray.init("local", num_cpus=1 + workers, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     racers: dict[str, Engine] = {EMBEDDED: engine}
     for size in (1, workers):  # those who wait take no time
-        racers[worker_label(size)] = RayEngine(engine, RayWorkers(Cluster.join("local", size, CPU), engine))
+        racers[worker_label(size)] = RayEngine(
+            engine, RayWorkers(Cluster.join("local", size, torch.device("cpu")), engine)
+        )
     found: dict[str, list[float]] = {name: [] for name in (*racers, BARE)}
     with bare(workers, clients, block) as pool:
         for turn in range(turns + 1):

@@ -16,7 +16,7 @@ from randomgen import AESCounter, ChaCha
 
 from discreet.params import Params
 from discreet.randomness.purposes import Purpose
-from discreet.randomness.streams import CPU, Rows, RunKey
+from discreet.randomness.streams import Rows, RunKey
 
 
 def main() -> None:
@@ -54,7 +54,7 @@ def draw_first(rows: Rows) -> Params:
 
 def blocks() -> dict[str, Rows]:
     key, digest = RunKey.generate(), bytes(32)
-    return {"simulated": key.rows(0, digest, [0], CPU), "secret": key.secret_rows(0, digest, 0)}
+    return {"simulated": key.rows(0, digest, [0], torch.device("cpu")), "secret": key.secret_rows(0, digest, 0)}
 
 
 def best(timed: dict[str, Callable[[], object]], repetitions: int) -> dict[str, float]:

@@ -8,6 +8,7 @@ from discreet.data.federation import Federation
 from discreet.params import Params
 
 DOUBLE = torch.float64
+CPU = torch.device("cpu")
 
 
 def federation(

@@ -33,6 +33,7 @@ PUBLIC: dict[str, list[str]] = {
         "InvalidInput",
         "LedgerDamaged",
         "LedgerUnavailable",
+        "MissingExtra",
         "UnsoundCombination",
         "Unsupported",
     ],

@@ -58,9 +58,9 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.release import Release
 from discreet.privacy.wording import round_up
 from discreet.randomness.purposes import Purpose
-from discreet.randomness.streams import CPU, RunKey
+from discreet.randomness.streams import RunKey
 from discreet.secure_sums.discrete_noise.skellam_sampler import LARGEST_RATE
-from tests.federations import federation, linear
+from tests.federations import CPU, federation, linear
 
 TABLE = {
     "1": "Heikkilä: un-aggregated local state taken for auxiliary input",

@@ -13,6 +13,7 @@ from typing import Any
 __version__ = "0.2.0"
 
 # By its name, like all that follows: the package itself imports none of its folders. It loads no torch.
+_extras = importlib.import_module("discreet.extras")
 _RECIPES = importlib.import_module("discreet.algorithms.recipes.registry").RECIPES
 
 _WHERE = {
@@ -35,7 +36,10 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that `import discreet` loads no torch."""
     if name not in _WHERE:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-    return getattr(importlib.import_module(_WHERE[name]), name)
+    try:
+        return getattr(importlib.import_module(_WHERE[name]), name)
+    except ModuleNotFoundError as error:
+        raise _extras.missing_extra(error, f"discreet.{name}") or error from None
 
 
 def __dir__() -> list[str]:

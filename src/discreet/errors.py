@@ -32,6 +32,10 @@ class Unsupported(InvalidInput):
     """No sound method in this package can answer the question."""
 
 
+class MissingExtra(InvalidInput):
+    """A library that this needs is not installed; the message names the extra that installs it."""
+
+
 class BudgetRefused(DiscreetError):
     """A release would exceed the budget. No data was used."""
 

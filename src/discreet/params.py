@@ -1,12 +1,12 @@
 """Arithmetic on dict[str, Tensor]: a model, an update, or anything that is summed."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import TypeAlias
 
-import torch
-from torch import Tensor
-
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import Tensor, torch
 
 Params: TypeAlias = dict[str, Tensor]
 
@@ -76,7 +76,11 @@ def check_form(name: str, after: Params, before: Params) -> None:
         raise InvalidInput(f"{name} must have the tensors {sorted(before)}, and has other ones.")
     for key, value in after.items():
         old = before[key]
-        if type(value) is not Tensor or (value.shape, value.dtype, value.device) != (old.shape, old.dtype, old.device):
+        if type(value) is not torch.Tensor or (value.shape, value.dtype, value.device) != (
+            old.shape,
+            old.dtype,
+            old.device,
+        ):
             raise InvalidInput(
                 f"{name} must keep its tensor {key!r} of the shape {tuple(old.shape)} in {old.dtype} on {old.device}."
             )

@@ -4,6 +4,8 @@
 else here only reads files: packages that contain a module are not imported to find it.
 """
 
+from __future__ import annotations
+
 import hashlib
 import importlib
 import importlib.util
@@ -16,16 +18,14 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
 from discreet.errors import DiscreetError, InvalidInput
+from discreet.lazy_torch import nn
 from discreet.module_files import ModuleFiles, is_installed, source_of_module
 from discreet.trust import CodeFile, OwnCode, Trust
-
-if TYPE_CHECKING:
-    from torch import nn
 
 REFERENCE = re.compile(r"(?P<location>[^:]+(:[\\/][^:]+)?):(?P<name>[^\W\d]\w*)")  # a Windows drive has a colon too
 FILE_MODULE_PREFIX = "discreet_own_"  # of the names of modules that were imported from a file
@@ -47,7 +47,7 @@ def kind_tag(value: Any) -> str:
     return "own" if ":" in kind else kind
 
 
-def build_module(code: OwnCode, arguments: dict[str, Any], trust: Trust, offered: dict[str, Any]) -> "nn.Module":
+def build_module(code: OwnCode, arguments: dict[str, Any], trust: Trust, offered: dict[str, Any]) -> nn.Module:
     """Build an nn.Module by calling the class or function that a reference names.
 
     Args:

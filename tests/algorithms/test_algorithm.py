@@ -26,8 +26,8 @@ from discreet.params import norms, zeros_like
 from discreet.part import from_plain, to_plain
 from discreet.privacy.accountant import epsilon
 from discreet.privacy.events import GaussianNoise, LaplaceNoise, PoissonSampled, SampledWithoutReplacement, steps
-from discreet.randomness.streams import CPU, RunKey
-from tests.federations import cross_entropy, federation, linear
+from discreet.randomness.streams import RunKey
+from tests.federations import CPU, cross_entropy, federation, linear
 
 TEN = Population(examples=(20,) * 10)
 LOCAL = {"learning_rate": 0.1, "batch_size": 5}

@@ -24,9 +24,10 @@ from discreet.engines.engine import Simulation
 from discreet.errors import DiscreetError, UnsoundCombination
 from discreet.params import Params, flatten
 from discreet.privacy import accountant
-from discreet.randomness.streams import CPU, RunKey
+from discreet.randomness.streams import RunKey
 from discreet.secure_sums.lattice.lattice_encoding import Encoding
 from tests.algorithms.training.test_contract import HELD, PARAMS, TRAINERS, loss
+from tests.federations import CPU
 
 LOUD = {  # far beyond the clips of the mechanisms below
     name: replace(trainer, learning_rate=50.0) if name == "broadcast_gradients" else trainer

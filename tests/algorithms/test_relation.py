@@ -15,10 +15,10 @@ from discreet.data.federation import Federation
 from discreet.params import Params, flatten
 from discreet.privacy import accountant
 from discreet.privacy.events import GaussianNoise
-from discreet.randomness.streams import CPU, RunKey
+from discreet.randomness.streams import RunKey
 from tests.algorithms.test_contract import EVERY
 from tests.algorithms.training.test_contract import POPULATION, TRAINERS
-from tests.federations import cross_entropy, federation, linear
+from tests.federations import CPU, cross_entropy, federation, linear
 
 KEY, CLIP = RunKey.from_seed(11), 0.5
 NOISY = {name: Algorithm(trainer=TRAINERS[name].for_population(POPULATION)) for name in ("dp_sgd", "minibatch_dp")}

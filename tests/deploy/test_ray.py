@@ -26,9 +26,9 @@ from discreet.experiment.loop.job_builder import build_job
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.params import Params
 from discreet.randomness.purposes import Purpose
-from discreet.randomness.streams import CPU, RunKey
+from discreet.randomness.streams import RunKey
 from discreet.trust import Trust
-from tests.federations import cross_entropy, federation, linear
+from tests.federations import CPU, cross_entropy, federation, linear
 
 pytestmark = pytest.mark.deploy
 

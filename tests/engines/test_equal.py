@@ -33,8 +33,8 @@ from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params
 from discreet.randomness.purposes import Purpose
-from discreet.randomness.streams import CPU, RunKey
-from tests.federations import convolution, cross_entropy, federation, images, linear
+from discreet.randomness.streams import RunKey
+from tests.federations import CPU, convolution, cross_entropy, federation, images, linear
 
 PARTS: dict[str, list[Any]] = {
     "sampling": [Everyone(), Poisson(rate=0.6), FixedSize(cohort=3), RoundRobin(cohort=2)],

@@ -131,7 +131,7 @@ def test_a_parcel_that_takes_three_workers_with_it_ends_the_round_and_the_worker
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (None, "needs Ray, which is not installed"),
+        (None, "needs ray, which is not installed"),
         (SimpleNamespace(__version__="2.51.2"), "needs Ray 2.52 or later, and got 2.51.2"),
     ],
 )

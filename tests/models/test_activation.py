@@ -5,9 +5,10 @@ import torch
 from torch import nn
 
 from discreet.errors import InvalidInput
-from discreet.models.networks.activation import TemperedActivation, TemperedSigmoid, activation_layer
+from discreet.models.networks.activation import TemperedActivation, activation_layer
 from discreet.models.networks.mlp import Mlp
 from discreet.models.networks.papernot_cnn import PapernotCnn
+from discreet.models.networks.tempered_sigmoid import TemperedSigmoid
 from discreet.part import from_plain, to_plain
 
 

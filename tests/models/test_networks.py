@@ -6,12 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from discreet.algorithms.clipping import ROUNDING
+from discreet.algorithms.clipping import ROUNDING, Clip
 from discreet.algorithms.training import per_example
 from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.layer_gradients import supported_layers
 from discreet.algorithms.training.module_loss import ModuleLoss
-from discreet.algorithms.training.per_example import Clip
 from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput

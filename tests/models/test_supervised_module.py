@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.clipping import Clip
 from discreet.algorithms.training import LocalSgd
 from discreet.algorithms.training.batches import Batch
-from discreet.algorithms.training.per_example import Clip, clipped_sum
+from discreet.algorithms.training.per_example import clipped_sum
 from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput

@@ -19,7 +19,7 @@ from discreet.privacy.skellam import l2_after_rounding
 from discreet.secure_sums.lattice.grid import Load
 from discreet.secure_sums.lattice.rounding import l2_of_rounded_sum
 from discreet.secure_sums.lattice.scale import COARSEST, SumPlan, fewest_bits, fit_scale, wraparound_probability
-from discreet.secure_sums.secagg.ring_vectors import LEAST_BITS
+from discreet.secure_sums.ring_bits import LEAST_BITS
 
 PAPER = Population(examples=(5600,) * 10)  # Fashion-MNIST of Heikkilä 2025
 NUMBERS = 26_010

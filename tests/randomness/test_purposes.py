@@ -12,8 +12,8 @@ import torch
 from discreet.algorithms.recipes.registry import RECIPES
 from discreet.errors import InvalidInput
 from discreet.randomness.purposes import Purpose
-from discreet.randomness.streams import CPU, Rows, RunKey, Streams
-from tests.federations import cross_entropy, federation, linear
+from discreet.randomness.streams import Rows, RunKey, Streams
+from tests.federations import CPU, cross_entropy, federation, linear
 
 ROOT = Path(__file__).parents[2]
 KEY, SECRET = RunKey.from_seed(7), RunKey(bytes(range(32)))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from randomgen import ChaCha
 
-from discreet.errors import InvalidInput, UnsoundCombination, Unsupported
+from discreet.errors import InvalidInput, MissingExtra, UnsoundCombination, Unsupported
 from discreet.randomness import secret_streams
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
@@ -84,7 +84,7 @@ def test_a_seed_is_no_secret() -> None:
 def test_a_client_without_randomgen_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "randomgen", None)
     secret_streams._chacha20.cache_clear()
-    with pytest.raises(Unsupported, match="pip install randomgen"):
+    with pytest.raises(MissingExtra, match=r"needs randomgen.*discreet\[train\]"):
         KEY.secret_rows(0, DIGEST, 0)
 
 

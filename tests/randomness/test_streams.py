@@ -18,7 +18,8 @@ from scipy import stats
 from discreet.params import Params
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.secret_streams import SecretRows
-from discreet.randomness.streams import CPU, Rows, RunKey, _derive
+from discreet.randomness.streams import Rows, RunKey, _derive
+from tests.federations import CPU
 
 SECRET = b"a secret of exactly 32 bytes ..."
 KEY = RunKey(SECRET)

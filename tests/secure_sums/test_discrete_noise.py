@@ -17,11 +17,12 @@ from scipy import stats
 from discreet.errors import InvalidInput
 from discreet.privacy import skellam as law
 from discreet.randomness.secret_streams import SecretRows, secret_generator
-from discreet.randomness.streams import CPU, RunKey
+from discreet.randomness.streams import RunKey
 from discreet.secure_sums.discrete_noise import gaussian_sampler
 from discreet.secure_sums.discrete_noise.chunks import CHUNK, Integers
 from discreet.secure_sums.discrete_noise.gaussian_sampler import draw_discrete_gaussian
 from discreet.secure_sums.discrete_noise.skellam_sampler import draw_skellam
+from tests.federations import CPU
 
 KEY = bytes(range(32))
 MODEL = {"weight": torch.zeros(30, 4), "bias": torch.zeros(4), "scale": torch.zeros(())}

@@ -13,7 +13,7 @@ from discreet.errors import InvalidInput
 from discreet.params import unflatten
 from discreet.privacy.skellam import l2_after_rounding, scale_for_bits
 from discreet.randomness.secret_streams import secret_generator
-from discreet.randomness.streams import CPU, RunKey, Streams
+from discreet.randomness.streams import RunKey, Streams
 from discreet.secure_sums.discrete_noise.gaussian_sampler import draw_discrete_gaussian
 from discreet.secure_sums.discrete_noise.skellam_sampler import LARGEST_RATE, draw_skellam
 from discreet.secure_sums.lattice.lattice_encoding import flatten_block
@@ -21,6 +21,7 @@ from discreet.secure_sums.lattice.ring import decode_sum, to_signed, wrap_into_r
 from discreet.secure_sums.lattice.rotation import Rotation, hadamard, padded_dimension
 from discreet.secure_sums.lattice.rounding import l2_of_rounded_sum, round_conditionally, round_stochastically
 from discreet.secure_sums.lattice.scale import SumPlan, fit_scale, wraparound_probability
+from tests.federations import CPU
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 KEY = RunKey.from_seed(5)

@@ -1,11 +1,11 @@
 """An algorithm as a composition of parts: what clients and server do in a round, and what that reveals."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Literal, NamedTuple
-
-import torch
 
 from discreet.algorithms import declarations, per_client, releases, soundness
 from discreet.algorithms.aggregation import AnyAggregation, Plain
@@ -20,6 +20,7 @@ from discreet.algorithms.training import AnyTrainer, Exposure, Loss
 from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.exposure import NEGLIGIBLE, WHOLE_UPDATE, UpdateSums
 from discreet.algorithms.uploads import Uploads
+from discreet.lazy_torch import torch
 from discreet.params import Params, check_form, norms, scale
 from discreet.part import Flag, part
 from discreet.privacy.release import Release
@@ -199,7 +200,7 @@ class Algorithm:
         soundness.check_turns(self, rounds, population)
         return releases.list_releases(self, population, range(self.sampling.rounds_joined(population, rounds)), None)
 
-    def for_population(self, population: Population, dimension: int | None = None) -> "Algorithm":
+    def for_population(self, population: Population, dimension: int | None = None) -> Algorithm:
         """Return a copy with the fields filled in that follow from the client sizes and the size of the model.
 
         Noise that is not chosen yet stays open, and with it the scale of a lattice.
@@ -262,13 +263,13 @@ class Algorithm:
             return ((None, self),)
         return group_clients(self, population.clients)
 
-    def worst_case(self) -> "Algorithm":
+    def worst_case(self) -> Algorithm:
         """Return a copy in which all clients have the settings that reveal most."""
         return replace(
             self, trainer=per_client.worst_case(self.trainer), mechanism=per_client.worst_case(self.mechanism)
         )
 
-    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> "Algorithm":
+    def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Algorithm:
         """Return a copy with this noise multiplier where none is chosen yet; a tuple has one for each client."""
         trainer, mechanism = self.trainer.with_noise(noise_multiplier), self.mechanism.with_noise(noise_multiplier)
         return replace(self, trainer=trainer, mechanism=mechanism)

@@ -1,13 +1,31 @@
 """Clip updates and gradients to a norm."""
 
-import torch
-from torch import Tensor
+from __future__ import annotations
 
+from typing import NamedTuple
+
+from discreet.lazy_torch import Tensor, torch
 from discreet.params import Params, norms, scale_rows
 
 AUTOMATIC_OFFSET = 0.01
 ROUNDING = 1 - 1e-5  # norms and products in single precision are off by some 1e-6
 SMALLEST_FACTOR = 1e-37  # smaller ones lose digits in single precision, and could round up to twice their value
+
+
+class Clip(NamedTuple):
+    """How gradients are clipped.
+
+    Attributes:
+        norm: The norm that no example's gradient exceeds; a column with one row for each client if they differ.
+        automatic: Scale small gradients up to nearly that norm too.
+    """
+
+    norm: float | Tensor
+    automatic: bool = False
+
+    def for_client(self, client: int) -> Clip:
+        """Return the clip of one client of the block."""
+        return self._replace(norm=self.norm[client]) if isinstance(self.norm, torch.Tensor) else self
 
 
 def clip(block: Params, norm: float | Tensor, order: int = 2) -> Params:

@@ -1,14 +1,14 @@
 """Settings that may differ by client: a field of a part that holds a tuple has one value for each client."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
-import torch
-from torch import Tensor
-
 from discreet.algorithms.population import Population
 from discreet.errors import InvalidInput, Unsupported
+from discreet.lazy_torch import Tensor, torch
 from discreet.params import Params, scale, scale_rows
 from discreet.user_part import UserPart
 
@@ -96,4 +96,4 @@ def client_rows(number: float | tuple[float, ...], clients: Sequence[int], devic
 
 def scale_by(block: Params, factor: float | Tensor) -> Params:
     """Scale the rows of a block by one factor, or each by its own."""
-    return scale_rows(factor, block) if isinstance(factor, Tensor) else scale(block, factor)
+    return scale_rows(factor, block) if isinstance(factor, torch.Tensor) else scale(block, factor)

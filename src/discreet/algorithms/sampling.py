@@ -1,14 +1,16 @@
 """Which clients join a round, and how much a secret draw amplifies privacy."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from typing import Annotated, Literal, Protocol, TypeAlias
 
-import torch
 from pydantic import Field
 
 from discreet.algorithms.population import Population
 from discreet.contract import contract
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import torch
 from discreet.own_part import OwnPart
 from discreet.part import Count, Rate, part
 from discreet.privacy.events import Event, Noise, PoissonSampled, SampledWithoutReplacement

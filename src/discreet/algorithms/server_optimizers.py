@@ -1,12 +1,14 @@
 """How the server moves the model by the mean update."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from typing import Annotated, Literal, Protocol, TypeAlias
 
-import torch
 from pydantic import Field
 
 from discreet.contract import contract
+from discreet.lazy_torch import torch
 from discreet.own_part import OwnPart
 from discreet.params import Params, add, map_params, scale, zeros_like
 from discreet.part import NonNegative, Positive, part

@@ -1,9 +1,10 @@
 """What a block of clients uploads in a round."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
-import torch
-
+from discreet.lazy_torch import torch
 from discreet.params import Params
 
 
@@ -20,7 +21,7 @@ class Uploads(NamedTuple):
     norms: torch.Tensor
     clean: Params | None = None
 
-    def select(self, places: slice | list[int]) -> "Uploads":
+    def select(self, places: slice | list[int]) -> Uploads:
         """Return the uploads at these places of the block. A slice is a view, without a copy."""
         rows = {name: value[places] for name, value in self.rows.items()}
         clean = None if self.clean is None else {name: value[places] for name, value in self.clean.items()}

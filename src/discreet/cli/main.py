@@ -15,6 +15,7 @@ from discreet.cli import run as run_command
 from discreet.cli.help_page import use_plain_help
 from discreet.cli.output import emit, print_error
 from discreet.errors import DiscreetError, InvalidInput
+from discreet.extras import missing_extra
 
 EPILOG = """\b
 Examples:
@@ -129,6 +130,8 @@ INTERRUPTED = 130  # the exit code that typer returns after a keyboard interrupt
 def _explain_error(error: Exception) -> tuple[str, str, int]:
     """Return the kind of an error, its message in one line, and its exit code."""
     match error:
+        case ModuleNotFoundError() if missing := missing_extra(error):
+            return _explain_error(missing)
         case DiscreetError():
             return type(error).__name__, str(error), error.exit_code
         case click.UsageError() if error.ctx is not None:

@@ -1,12 +1,12 @@
 """The Dirichlet partition: clients with different label frequencies, and with equal or different sizes."""
 
-from typing import ClassVar, Literal
+from __future__ import annotations
 
-import torch
-from torch import Tensor
+from typing import ClassVar, Literal
 
 from discreet.data.partition_contract import Labels, Split, check_client_count, group_by_owner, sort_by_target
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import Tensor, torch
 from discreet.part import Positive, part
 
 

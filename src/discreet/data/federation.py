@@ -1,16 +1,16 @@
 """The examples of all clients on one device, and which client holds which of them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
-import torch
-from torch import Tensor
-
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batches
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import Tensor, torch
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Federation:
         rows = (positions if self.order is None else self.order[positions]).to(self.inputs.device)
         return self.inputs[rows], self.targets[rows]
 
-    def move_to(self, device: torch.device, dtype: torch.dtype | None = None) -> "Federation":
+    def move_to(self, device: torch.device, dtype: torch.dtype | None = None) -> Federation:
         """Return a copy on the device; `dtype` converts floating-point inputs and targets."""
         inputs = self.inputs.to(device, dtype if self.inputs.is_floating_point() else None)
         targets = self.targets.to(device, dtype if self.targets.is_floating_point() else None)

@@ -3,12 +3,10 @@
 These numbers are computed from the data without noise. They are for the data's owner only: no guarantee covers them.
 """
 
+from __future__ import annotations
+
 from dataclasses import asdict, dataclass
 from typing import Any
-
-import torch
-from torch import Tensor
-from torch.nn import functional
 
 from discreet.algorithms.training.batches import Batch
 from discreet.data.federation import Federation
@@ -16,6 +14,7 @@ from discreet.data.tables.ranges import Ranges, Values
 from discreet.data.tables.table import Table
 from discreet.data.tables.table_encoding import Encoding, encode_table
 from discreet.data.tasks.task import Kind
+from discreet.lazy_torch import Tensor, functional, torch
 
 ITERATIONS = 500  # of gradient descent, if the least loss has no closed form
 BLOCK = 256  # clients at once

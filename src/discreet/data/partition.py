@@ -1,13 +1,15 @@
 """Partitions: how the examples of one data set are assigned to clients."""
 
+from __future__ import annotations
+
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
-import torch
 from pydantic import BeforeValidator, Field
 
 from discreet.data.dirichlet_partition import Dirichlet
 from discreet.data.partition_contract import Labels, Split, check_client_count, group_by_owner, sort_by_target
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import torch
 from discreet.part import Count, Rate, part
 
 

@@ -1,11 +1,11 @@
 """The contract of a partition, and the steps that several partitions share."""
 
+from __future__ import annotations
+
 from typing import ClassVar, NamedTuple, Protocol
 
-import torch
-from torch import Tensor
-
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import Tensor, torch
 
 
 class Labels(NamedTuple):

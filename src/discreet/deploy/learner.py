@@ -28,7 +28,7 @@ from discreet.params import Params
 from discreet.paths import Paths
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.secret_streams import KEY_BYTES, SecretRows
-from discreet.randomness.streams import CPU, RunKey, SimulatedRows
+from discreet.randomness.streams import RunKey, SimulatedRows
 from discreet.secure_sums.secagg.session_errors import BadMessage
 from discreet.trust import Trust
 from discreet.user_code import load_object
@@ -94,7 +94,7 @@ class Learner:
         dtype = getattr(torch, experiment.dtype)
         params = {name: value.to(dtype) for name, value in model.params.items()}
         model.verify_isolation(loaded, params)
-        data, algorithm = loaded.train.move_to(CPU, dtype), experiment.algorithm
+        data, algorithm = loaded.train.move_to(torch.device("cpu"), dtype), experiment.algorithm
         last_rounds = run_spending.round_limits(algorithm, experiment.privacy, experiment.rounds, app.population)
         warned = (f"Warning: {sentence}" for sentence in data_ranges.warnings(loaded.ranges_from_data))
         return cls(
@@ -186,7 +186,7 @@ class Learner:
         noise, and neither do other data under the same model. A seed gives the streams of a simulation, bit for bit.
         """
         if self.seed is not None:
-            return RunKey.from_seed(self.seed).rows(broadcast.round, b"", [self.client], CPU)
+            return RunKey.from_seed(self.seed).rows(broadcast.round, b"", [self.client], torch.device("cpu"))
         name = f"{self.experiment} {run} {self.fingerprint}".encode()
         derived = hashlib.blake2b(name, key=self.secret, digest_size=KEY_BYTES, person=b"discreet run")
         return RunKey(derived.digest()).secret_rows(broadcast.round, broadcast.digest, self.client)

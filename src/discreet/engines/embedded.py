@@ -1,15 +1,16 @@
 """The fast engine: blocks of clients stacked through torch.func.vmap, on CPU or GPU."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import torch
 
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.training.batches import round_up_width
 from discreet.algorithms.uploads import Uploads
 from discreet.engines.engine import CohortSum, Simulation
+from discreet.lazy_torch import torch
 from discreet.params import count_values
 
 LARGEST_BLOCK = 4096

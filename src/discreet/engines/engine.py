@@ -1,12 +1,12 @@
 """The contract of an engine: gather the sum of a cohort, and nothing else."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import NamedTuple, Protocol
-
-import torch
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.broadcast import Broadcast
@@ -18,6 +18,7 @@ from discreet.algorithms.training import Loss
 from discreet.algorithms.uploads import Uploads
 from discreet.data.federation import Federation
 from discreet.errors import DiscreetError, InvalidInput
+from discreet.lazy_torch import torch
 from discreet.params import Params, add, norms, sum_clients, zeros_like
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.secret_streams import SecretRows
@@ -54,7 +55,7 @@ class BlockSum(NamedTuple):
     clean: Params | None
 
     @classmethod
-    def from_blocks(cls, blocks: Iterable[tuple[list[int], Uploads]]) -> "BlockSum":
+    def from_blocks(cls, blocks: Iterable[tuple[list[int], Uploads]]) -> BlockSum:
         """Add up the blocks as they arrive."""
         rows: Params | None = None
         clean: Params | None = None
@@ -89,7 +90,7 @@ class CohortSum:
     @classmethod
     def from_blocks(
         cls, blocks: Iterable[tuple[list[int], Uploads]], broadcast: Broadcast, mechanism: Mechanism
-    ) -> "CohortSum":
+    ) -> CohortSum:
         """Add up the blocks as they arrive, and compare their norms with the clip."""
         clients, summed, sizes, clean = BlockSum.from_blocks(blocks)
         clip = mechanism.clip_threshold(broadcast)
@@ -119,7 +120,7 @@ class OneThread:
     def __init__(self) -> None:
         self._lock = Lock()
 
-    def __reduce__(self) -> tuple[type["OneThread"], tuple[()]]:
+    def __reduce__(self) -> tuple[type[OneThread], tuple[()]]:
         return OneThread, ()
 
     @contextmanager

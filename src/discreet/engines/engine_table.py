@@ -4,10 +4,11 @@ The training loop asks these records and knows no engine by name. A new engine a
 name in `AnyEngine`.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Annotated, Literal, Protocol, TypeAlias
 
-import torch
 from pydantic import Field
 
 from discreet.algorithms.algorithm import Algorithm
@@ -17,6 +18,7 @@ from discreet.engines.engine import MIN_SECURE_CLIENTS, Engine, Simulation
 from discreet.engines.reference import ReferenceEngine
 from discreet.engines.secure_terms import plan_degree
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import torch
 from discreet.params import Params
 from discreet.part import Count, NonNegative, Positive, part
 from discreet.secure_sums.secagg.degree import Degree

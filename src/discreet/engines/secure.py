@@ -1,15 +1,16 @@
 """The embedded engine with sums by real secure aggregation: every key, mask and share, in one process."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-
-import torch
 
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.uploads import Uploads
 from discreet.engines.embedded import EmbeddedVariant
 from discreet.engines.engine import CohortSum
 from discreet.engines.secure_terms import check_cohort_size, plan_session
+from discreet.lazy_torch import torch
 from discreet.params import flatten, unflatten
 from discreet.randomness.purposes import Purpose
 from discreet.secure_sums.secagg.local_session import LocalSession

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import Unsupported
+from discreet.extras import is_installed
 from discreet.privacy import events
 from discreet.privacy.events import Event, Step, replace_noise, step_noise, steps
 from discreet.privacy.release import Relation, scale_sensitivity
@@ -45,6 +46,8 @@ class SecondOpinion:
 @lru_cache(maxsize=1024)
 def epsilon(event: Event, delta: float, relation: Relation = "add_or_remove") -> SecondOpinion:
     """Return dp-accounting's ε at this δ, by PLD where it has one for the event, else by RDP."""
+    if not is_installed("dp_accounting"):
+        return SecondOpinion("dp-accounting", None, "dp-accounting is not installed: pip install 'discreet[check]'")
     engine = f"dp-accounting {version('dp-accounting')}"
     reason = unsupported_reason(event, relation)
     if reason is not None:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.privacy.events import GaussianNoise
 from discreet.privacy.gaussian import LOG_SQRT_TAU
+from discreet.privacy.normal_quantiles import upper_quantiles
 
 Floats = NDArray[np.float64]
 
@@ -149,10 +150,8 @@ def _least_margin(variance: float, mu: float) -> tuple[float, int]:
 
 
 def _margin_by_table(variance: float, mu: float) -> tuple[float, int]:
-    from scipy.special import ndtri_exp  # costs 0.3 s
-
     log_survival = _log_tail_sums(log_pmf(np.arange(_reach(variance)), variance))
-    g = -ndtri_exp(log_survival[log_survival > CHECKED_TO])
+    g = upper_quantiles(log_survival[log_survival > CHECKED_TO])
     return float(1 - np.diff(g).max() / mu), len(g)
 
 
@@ -164,13 +163,11 @@ def _margin_by_blocks(variance: float, mu: float) -> tuple[float, int]:
     log P[X = k+1] − log P[X = k] ≤ −asinh((k + ½)/v). The log-ratio is then concave in i, since μ² ≥ 1/v,
     so the two ends of the block decide.
     """
-    from scipy.special import ndtri_exp
-
     length = math.floor(WIDTH * math.sqrt(variance))
     starts = np.arange(0.0, _reach(variance), length)
     log_mass = log_pmf(starts, variance)
     log_survival = _integrate_tails(starts, length, log_mass, variance)
-    g = -ndtri_exp(log_survival)
+    g = upper_quantiles(log_survival)
     allowed = math.log(mu) - LOG_SQRT_TAU - mu * mu / 24 - log_mass
     first = allowed - (g + mu / 2) ** 2 / 2
     decay = _exponent(starts, variance) - _exponent(starts + length, variance)  # ≤ Σ asinh over the block: concave

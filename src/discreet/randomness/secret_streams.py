@@ -4,6 +4,8 @@ Anyone who can predict the noise can remove it. Each stream's 256-bit key is a k
 (round, broadcast, client, name), so no two purposes share a byte, and one stream reveals nothing about another.
 """
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -12,10 +14,10 @@ from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from discreet.errors import InvalidInput, Unsupported
+from discreet.extras import import_library
+from discreet.lazy_torch import Tensor, torch
 from discreet.params import Params
 from discreet.randomness.purposes import Purpose, stream_name
 from discreet.randomness.torch_seed import seed_torch
@@ -24,7 +26,6 @@ from discreet.secure_sums.discrete_noise.noise_shares import draw_noise_shares
 from discreet.secure_sums.discrete_noise.skellam_sampler import draw_skellam
 
 KEY_BYTES = 32
-FLOATS = (torch.float32, torch.float64)
 FIRST_BLOCK = bytes.fromhex(  # of the key 0 from counter 0 on: RFC 8439, appendix A.1, test vector 1
     "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7"
     "da41597c5157488d7724e03fb8d84a376a43b8f41518a11cc387b669b2ee6586"
@@ -66,10 +67,10 @@ class SecretRows:
                 )
         _chacha20()
 
-    def for_purpose(self, purpose: Purpose, *numbers: int | str) -> "SecretRows":
+    def for_purpose(self, purpose: Purpose, *numbers: int | str) -> SecretRows:
         return replace(self, name=self.name + stream_name(purpose, numbers))
 
-    def open(self) -> "SecretStreams":
+    def open(self) -> SecretStreams:
         return SecretStreams(self)
 
     def seed_network(self) -> AbstractContextManager[None]:
@@ -136,7 +137,7 @@ class SecretStreams:
     def _draw_tensor(
         self, name: str, like: Tensor, draw: Callable[[np.random.Generator, tuple[int, ...]], Any]
     ) -> Tensor:
-        if like.dtype not in FLOATS:
+        if like.dtype not in (torch.float32, torch.float64):
             raise InvalidInput(
                 f"Noise is drawn for float32 or float64, and {name!r} is {str(like.dtype).removeprefix('torch.')}: "
                 "fewer digits would leave gaps in it that show what it hides.",
@@ -154,19 +155,12 @@ def secret_generator(key: bytes) -> np.random.Generator:
 @cache
 def _chacha20() -> Any:
     """Import the generator, and check that it is ChaCha20: nobody would notice a build that isn't."""
-    try:
-        from randomgen import ChaCha
-    except ImportError:
-        raise Unsupported(
-            "A real client draws its noise from a cryptographic generator, and the package that has it, randomgen, "
-            "is not installed.",
-            fix="Install it with: pip install randomgen",
-        ) from None
-    words = ChaCha(key=0, counter=0, rounds=20).random_raw(len(FIRST_BLOCK) // 8)
+    chacha: Any = import_library("randomgen", "The cryptographic noise of a real client").ChaCha
+    words = chacha(key=0, counter=0, rounds=20).random_raw(len(FIRST_BLOCK) // 8)
     if words.astype("<u8").tobytes() != FIRST_BLOCK:
         raise Unsupported(
             "The package randomgen gives other bytes than ChaCha20 (RFC 8439, appendix A.1), so its noise can't be "
             "trusted.",
             fix="Install it anew with: pip install --force-reinstall randomgen",
         )
-    return ChaCha
+    return chacha

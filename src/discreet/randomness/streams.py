@@ -4,6 +4,8 @@ A stream depends on its key alone. So a retry or a resume replays the same bytes
 other clients in its block, and two different broadcasts in one round never share noise.
 """
 
+from __future__ import annotations
+
 import hashlib
 import secrets
 from collections.abc import Callable, Sequence
@@ -13,10 +15,9 @@ from functools import cache, cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from discreet.errors import UnsoundCombination
+from discreet.lazy_torch import Tensor, torch
 from discreet.params import Params, count_values, unflatten
 from discreet.randomness.purposes import Purpose, stream_name
 from discreet.randomness.secret_streams import SecretRows
@@ -25,7 +26,6 @@ from discreet.secure_sums.discrete_noise.gaussian_sampler import draw_discrete_g
 from discreet.secure_sums.discrete_noise.noise_shares import draw_noise_shares
 from discreet.secure_sums.discrete_noise.skellam_sampler import draw_skellam
 
-CPU = torch.device("cpu")
 WORDS = 624  # in the state of a Mersenne twister, which is torch's generator on the host
 
 
@@ -58,7 +58,7 @@ class Rows(Protocol):
     def clients(self) -> Sequence[int]:
         """The clients of the block, by number."""
 
-    def for_purpose(self, purpose: Purpose, *numbers: int | str) -> "Rows":
+    def for_purpose(self, purpose: Purpose, *numbers: int | str) -> Rows:
         """Return the streams for a purpose. `numbers` distinguish several streams of one purpose."""
 
     def open(self) -> Streams:
@@ -73,31 +73,31 @@ class RunKey:
     is_seeded: bool = False
 
     @classmethod
-    def generate(cls) -> "RunKey":
+    def generate(cls) -> RunKey:
         """Generate a key from the operating system's entropy."""
         return cls(secrets.token_bytes(32))
 
     @classmethod
-    def from_seed(cls, seed: int) -> "RunKey":
+    def from_seed(cls, seed: int) -> RunKey:
         """Derive a key from a seed, for runs that are repeatable and protect nobody."""
         return cls(hashlib.blake2b(f"seed {seed}".encode(), digest_size=32).digest(), is_seeded=True)
 
     def generator(self, purpose: Purpose, *numbers: int | str) -> torch.Generator:
         """Return a generator on the host for decisions of the run itself, such as who joins or how a model starts."""
-        return _build_generator(self.secret, stream_name(purpose, numbers), CPU)
+        return _build_generator(self.secret, stream_name(purpose, numbers), torch.device("cpu"))
 
-    def rows(self, round: int, digest: bytes, clients: Sequence[int], device: torch.device) -> "SimulatedRows":
+    def rows(self, round: int, digest: bytes, clients: Sequence[int], device: torch.device) -> SimulatedRows:
         """Return the streams of simulated clients in one round and broadcast."""
         return SimulatedRows(self.secret + digest, (round,), tuple(clients), device)
 
-    def secret_rows(self, round: int, digest: bytes, client: int, device: torch.device = CPU) -> SecretRows:
+    def secret_rows(self, round: int, digest: bytes, client: int, device: torch.device | None = None) -> SecretRows:
         """Return the streams of a real client on real data. `digest` is the broadcast's digest, not its fingerprint."""
         if self.is_seeded:
             raise UnsoundCombination(
                 "A seed protects nobody, so no real client draws from it: whoever guesses it can take the noise off.",
                 fix="Leave the seed out; the key then comes from the operating system.",
             )
-        return SecretRows(self.secret, round, digest, (), (client,), device)
+        return SecretRows(self.secret, round, digest, (), (client,), device or torch.device("cpu"))
 
 
 @dataclass(frozen=True)
@@ -109,10 +109,10 @@ class SimulatedRows:
     clients: tuple[int, ...]
     device: torch.device
 
-    def for_purpose(self, purpose: Purpose, *numbers: int | str) -> "SimulatedRows":
+    def for_purpose(self, purpose: Purpose, *numbers: int | str) -> SimulatedRows:
         return replace(self, name=self.name + stream_name(purpose, numbers))
 
-    def open(self) -> "SimulatedStreams":
+    def open(self) -> SimulatedStreams:
         return SimulatedStreams(self)
 
     def seed_network(self) -> AbstractContextManager[None]:
@@ -137,7 +137,7 @@ class SimulatedStreams:
 
     @cached_property
     def _on_host(self) -> list[torch.Generator]:
-        return self.rows.generators(CPU)
+        return self.rows.generators(torch.device("cpu"))
 
     def normal(self, like: Params) -> Params:
         return self._draw(like, lambda row, generator: row.normal_(generator=generator))

@@ -1,9 +1,11 @@
 """Seed torch's global generators for a while, and restore them afterwards."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
+from discreet.lazy_torch import torch
 
 
 @contextmanager

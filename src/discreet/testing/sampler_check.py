@@ -7,7 +7,6 @@ binomial tail, divided by the number of clients; means and variances by 6 standa
 import math
 
 import torch
-from scipy.special import bdtrc
 from torch import Tensor
 
 from discreet.algorithms.population import Population
@@ -164,14 +163,23 @@ def _largest_share(joined: Tensor) -> float:
 
 def _check_rates(joined: Tensor, rate: float) -> None:
     draws, clients = joined.shape
-    counts = joined.sum(dim=0).numpy()
-    tails = [1.0 if count == 0 else float(bdtrc(count - 1, draws, rate)) for count in counts]
-    client = min(range(clients), key=lambda number: tails[number])
+    counts = joined.sum(dim=0)
+    client = int(counts.argmax())
+    count = int(counts[client])
     require(
-        rate == 1 or tails[client] >= FALSE_ALARM / clients,
-        f"Client {client} joined {counts[client]:,} of {draws:,} rounds, and the draw is priced at a rate of "
-        f"{rate:.4g}.",
+        rate == 1 or _binomial_tail(count, draws, rate) >= FALSE_ALARM / clients,
+        f"Client {client} joined {count:,} of {draws:,} rounds, and the draw is priced at a rate of {rate:.4g}.",
         "Draw every client at the declared rate, or declare a higher one.",
+    )
+
+
+def _binomial_tail(count: int, draws: int, rate: float) -> float:
+    """Return the probability that at least `count` of `draws` independent coins of this rate show heads."""
+    log_odds = math.log(rate) - math.log1p(-rate)
+    none = draws * math.log1p(-rate) + math.lgamma(draws + 1)
+    return math.fsum(
+        math.exp(none + heads * log_odds - math.lgamma(heads + 1) - math.lgamma(draws - heads + 1))
+        for heads in range(count, draws + 1)
     )
 
 

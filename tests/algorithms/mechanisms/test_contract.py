@@ -25,9 +25,9 @@ from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.params import Params, norms, sum_clients
 from discreet.part import from_plain, to_plain
 from discreet.privacy.events import GaussianNoise, LaplaceNoise
-from discreet.randomness.streams import CPU, RunKey
+from discreet.randomness.streams import RunKey
 from discreet.testing import check_mechanism
-from tests.federations import linear
+from tests.federations import CPU, linear
 
 COHORT = 4
 ALL: list[Mechanism] = [

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from discreet.algorithms.training.batches import Batch
-from discreet.randomness.streams import CPU, RunKey, Streams
-from tests.federations import federation
+from discreet.randomness.streams import RunKey, Streams
+from tests.federations import CPU, federation
 
 KEY = RunKey.from_seed(7)
 

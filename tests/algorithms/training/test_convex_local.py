@@ -21,8 +21,8 @@ from discreet.errors import InvalidInput
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.part import from_plain, to_plain
 from discreet.privacy.events import GaussianNoise, PoissonSampled, steps
-from discreet.randomness.streams import CPU, RunKey
-from tests.federations import DOUBLE, cross_entropy, federation, linear
+from discreet.randomness.streams import RunKey
+from tests.federations import CPU, DOUBLE, cross_entropy, federation, linear
 
 TRAINER = ConvexLocal(learning_rate=4.0, clip_norm=0.5, feature_bound=2.0, batch_size=4)
 

@@ -19,8 +19,8 @@ from discreet.part import from_plain, to_plain
 from discreet.privacy import accountant
 from discreet.privacy.events import GaussianNoise, PoissonSampled, SkellamNoise, steps
 from discreet.randomness.purposes import Purpose
-from discreet.randomness.streams import CPU, RunKey
-from tests.federations import cross_entropy, federation, linear
+from discreet.randomness.streams import RunKey
+from tests.federations import CPU, cross_entropy, federation, linear
 
 TRAINER = DenoisedRelease(
     steps=3, sampling_rate=1.0, clip_norm=0.5, learning_rate=2.0, state_noise=0.7, expected_batch=6.0

@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 from torch.func import grad
 
 from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.clipping import Clip
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import DpSgd, poisson_batches
 from discreet.algorithms.training.batches import Batch
-from discreet.algorithms.training.per_example import Clip, clipped_sum
+from discreet.algorithms.training.per_example import clipped_sum
 from discreet.errors import InvalidInput
 from discreet.params import Params, norms, repeat_for_clients, zeros_like
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
 from discreet.randomness.purposes import Purpose
-from discreet.randomness.streams import CPU, RunKey
-from tests.federations import convolution, cross_entropy, federation, images, linear
+from discreet.randomness.streams import RunKey
+from tests.federations import CPU, convolution, cross_entropy, federation, images, linear
 
 KEY = RunKey.from_seed(3)
 

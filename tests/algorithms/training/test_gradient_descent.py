@@ -10,8 +10,8 @@ from discreet.algorithms.training.gradient_rules import L2Clip
 from discreet.algorithms.training.schedules import Harmonic
 from discreet.errors import InvalidInput
 from discreet.params import Params
-from discreet.randomness.streams import CPU, RunKey
-from tests.federations import cross_entropy, federation, linear
+from discreet.randomness.streams import RunKey
+from tests.federations import CPU, cross_entropy, federation, linear
 
 KEY = RunKey.from_seed(4)
 

@@ -17,8 +17,8 @@ from discreet.algorithms.training.schedules import Exponential, Harmonic
 from discreet.data.federation import Federation
 from discreet.params import Params, norms
 from discreet.part import from_plain, to_plain
-from discreet.randomness.streams import CPU, RunKey
-from tests.federations import cross_entropy, federation, linear
+from discreet.randomness.streams import RunKey
+from tests.federations import CPU, cross_entropy, federation, linear
 
 KEY = RunKey.from_seed(4)
 CURVE = torch.tensor([1.0, 2.0, 0.5], dtype=torch.float64)

@@ -11,20 +11,21 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook
 
+from discreet.algorithms.clipping import Clip
 from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.isolation_check import fixed_randomness
 from discreet.algorithms.training.local_step import client_gradients
-from discreet.algorithms.training.per_example import Clip, clipped_sum
+from discreet.algorithms.training.per_example import clipped_sum
 from discreet.algorithms.training.shipped_modules import runs_only_shipped_code
 from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.data.tasks.task import Task
 from discreet.errors import DiscreetError
-from discreet.models.networks.resnet18 import ResidualBlock
+from discreet.models.networks.residual_blocks import ResidualBlock
 from discreet.models.user_module.supervised_module import LossFunction, SupervisedModule
 from discreet.params import Params, norms, repeat_for_clients
-from discreet.randomness.streams import CPU
 from tests.algorithms.training import user_modules
 from tests.algorithms.training.user_modules import CLASSES, FEATURES, LENGTH, SEQUENCES, WORDS
+from tests.federations import CPU
 
 CLIP, EXAMPLES = 0.5, 64
 REFUSED = {

@@ -8,8 +8,8 @@ from discreet.algorithms.training import LocalSgd
 from discreet.algorithms.training.schedules import Exponential, Inverse
 from discreet.errors import InvalidInput
 from discreet.randomness.purposes import Purpose
-from discreet.randomness.streams import CPU, RunKey
-from tests.federations import cross_entropy, federation, linear
+from discreet.randomness.streams import RunKey
+from tests.federations import CPU, cross_entropy, federation, linear
 
 KEY = RunKey.from_seed(4)
 

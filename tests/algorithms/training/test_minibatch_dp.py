@@ -16,8 +16,8 @@ from discreet.errors import InvalidInput
 from discreet.params import norms
 from discreet.privacy.events import GaussianNoise, PoissonSampled, steps
 from discreet.randomness.purposes import Purpose
-from discreet.randomness.streams import CPU, RunKey
-from tests.federations import cross_entropy, federation, linear
+from discreet.randomness.streams import RunKey
+from tests.federations import CPU, cross_entropy, federation, linear
 
 KEY = RunKey.from_seed(5)
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from discreet.algorithms.clipping import Clip
 from discreet.algorithms.training import per_example
 from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.example_isolation import isolates_examples
@@ -24,7 +25,7 @@ from discreet.algorithms.training.layer_gradients import (
     supported_layers,
 )
 from discreet.algorithms.training.module_loss import ModuleLoss
-from discreet.algorithms.training.per_example import Clip, _sum_by_vmap, clipped_sum, plan_for
+from discreet.algorithms.training.per_example import _sum_by_vmap, clipped_sum, plan_for
 from discreet.algorithms.training.shipped_modules import INDEPENDENT_LAYERS
 from discreet.params import Params, norms, repeat_for_clients
 

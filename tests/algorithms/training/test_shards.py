@@ -16,9 +16,9 @@ from discreet.privacy import accountant, calibration
 from discreet.privacy.calibration import EpsilonTarget
 from discreet.privacy.events import GaussianNoise, Repeated, steps
 from discreet.randomness.purposes import Purpose
-from discreet.randomness.streams import CPU, RunKey
+from discreet.randomness.streams import RunKey
 from discreet.secure_sums.lattice.lattice_encoding import Encoding
-from tests.federations import DOUBLE, cross_entropy, federation, linear
+from tests.federations import CPU, DOUBLE, cross_entropy, federation, linear
 
 LOCAL = LocalSgd(learning_rate=2.0, batch_size=2, epochs=2, momentum=0.9, perturbation=Sam(rho=0.3))
 TRAINER = Shards(shards=3, clip_norm=0.5, local=LOCAL)

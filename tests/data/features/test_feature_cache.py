@@ -117,6 +117,7 @@ def test_what_no_longer_fits_is_computed_anew(tmp_path: Path, computing: Computi
 WRITER = """
 import sys, time
 from pathlib import Path
+import safetensors.torch
 import torch
 from discreet.data.features import feature_cache
 
@@ -125,7 +126,7 @@ def slow(tensors, path, about):
     print("writing", flush=True)
     time.sleep(60)
 
-feature_cache.save_file = slow
+safetensors.torch.save_file = slow
 inputs = torch.arange(12.0).reshape(3, 4)
 feature_cache.load_or_compute(Path(sys.argv[1]), inputs, {"kind": "double", "depth": 2}, lambda: inputs * 2 + 1)
 """
@@ -192,7 +193,7 @@ def test_a_failed_write_is_told_and_leaves_nothing(
         path.write_bytes(b"half of it")
         raise OSError("no space left")
 
-    monkeypatch.setattr(feature_cache, "save_file", full)
+    monkeypatch.setattr("safetensors.torch.save_file", full)
     with pytest.raises(DiscreetError, match="no space left"):
         load_or_compute(tmp_path, computing)
     assert not list(tmp_path.iterdir())

@@ -154,7 +154,7 @@ def test_a_parquet_file_is_not_taken_for_csv(tmp_path: Path):
 def test_without_pyarrow_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = table(tmp_path)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InvalidInput, match=r"pip install 'discreet\[parquet\]'"):
+    with pytest.raises(InvalidInput, match=r"pip install 'discreet\[tables\]'"):
         load(path)
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from sklearn.datasets import load_digits
 
 from discreet.data.dirichlet_partition import Dirichlet
 from discreet.data.tasks.any_task import AnyTask
@@ -32,8 +33,6 @@ def test_ten_clients_and_a_test_share_all_1797_digits():
 
 def test_no_digit_is_both_trained_and_tested_on():
     task = load(Digits())
-    from sklearn.datasets import load_digits
-
     known = torch.from_numpy(load_digits().data).to(torch.float32)
     seen = torch.cat([task.train.inputs, task.test_inputs])
     assert sorted(map(tuple, known.tolist())) == sorted(map(tuple, ((seen + 0.3) * 16).round().tolist()))

@@ -1,11 +1,12 @@
 """The contract of an aggregation: how updates are encoded for their sum, and how the sum is decoded."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from typing import Protocol, Self
 
-import torch
-
 from discreet.contract import contract
+from discreet.lazy_torch import torch
 from discreet.params import Params
 from discreet.randomness.streams import Rows
 from discreet.secure_sums.lattice.grid import Grid, Load

@@ -1,14 +1,16 @@
 """Updates as integers in a ring, for secure sums: the server learns only the sum."""
 
+from __future__ import annotations
+
 import hashlib
 from dataclasses import replace
 from typing import Annotated, Literal, Self
 
-import torch
 from pydantic import Field
 
 from discreet.algorithms.aggregation.aggregation import Aggregation
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import torch
 from discreet.params import Params, count_values
 from discreet.part import Count, Flag, Index, Positive, Probability, part
 from discreet.randomness.streams import Rows
@@ -17,7 +19,7 @@ from discreet.secure_sums.lattice.grid import Grid, Load
 from discreet.secure_sums.lattice.lattice_encoding import Encoding
 from discreet.secure_sums.lattice.ring import MOST_BITS
 from discreet.secure_sums.lattice.rotation import Rotation, padded_dimension
-from discreet.secure_sums.secagg.ring_vectors import LEAST_BITS
+from discreet.secure_sums.ring_bits import LEAST_BITS
 
 
 @part

@@ -1,16 +1,16 @@
 """The central Gaussian mechanism whose clip norm follows a quantile of the update norms (Andrew et al. 2021)."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from typing import Literal, Self
-
-import torch
-from torch import Tensor
 
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import CLIP, Broadcast
 from discreet.algorithms.clipping import clip as clipped
 from discreet.algorithms.mechanisms.mechanism import Mechanism, State
+from discreet.lazy_torch import Tensor, torch
 from discreet.params import Params, add, norms, scale
 from discreet.part import Multiplier, Positive, Probability, Rate, part
 from discreet.privacy.events import GaussianNoise, Noise

@@ -1,12 +1,13 @@
 """The announced norm that updates are measured in: a clip norm, or the bound that training guarantees."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from typing import Protocol
 
-import torch
-
 from discreet.algorithms.broadcast import CLIP
 from discreet.algorithms.mechanisms.mechanism import Mechanism, State
+from discreet.lazy_torch import torch
 from discreet.params import Params
 
 SMALLEST = 1e-30  # updates are divided by the norm

@@ -1,14 +1,15 @@
 """The central Gaussian mechanism: updates are clipped, and a trusted server adds the noise (McMahan et al. 2018)."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Literal, Self
-
-from torch import Tensor
 
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.clipping import clip as clipped
 from discreet.algorithms.mechanisms.mechanism import Mechanism, State
+from discreet.lazy_torch import Tensor
 from discreet.params import Params, add, scale
 from discreet.part import Multiplier, Positive, part
 from discreet.privacy.events import GaussianNoise, Noise

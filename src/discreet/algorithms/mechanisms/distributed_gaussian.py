@@ -1,11 +1,11 @@
 """The distributed Gaussian mechanism: each client adds a share of the noise, and only the sum has enough."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, Self
-
-from torch import Tensor
 
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import CLIP, Broadcast
@@ -13,6 +13,7 @@ from discreet.algorithms.clipping import clip as clipped
 from discreet.algorithms.mechanisms.announced_clip import AnnouncedClip
 from discreet.algorithms.mechanisms.mechanism import State
 from discreet.errors import UnsoundCombination
+from discreet.lazy_torch import Tensor
 from discreet.params import Params, add, scale
 from discreet.part import Count, Multiplier, Positive, part
 from discreet.privacy.events import GaussianNoise, Noise

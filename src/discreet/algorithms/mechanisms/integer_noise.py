@@ -1,12 +1,11 @@
 """Integer noise in shares for secure sums: Skellam, whose sums are again Skellam, or discrete Gaussian."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, Self
-
-import torch
-from torch import Tensor
 
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import CLIP, Broadcast
@@ -15,6 +14,7 @@ from discreet.algorithms.mechanisms.announced_clip import AnnouncedClip
 from discreet.algorithms.mechanisms.integer_shares import IntegerShares
 from discreet.algorithms.mechanisms.mechanism import State
 from discreet.errors import UnsoundCombination
+from discreet.lazy_torch import Tensor, torch
 from discreet.params import Params, add, scale
 from discreet.part import Count, Index, Multiplier, Positive, part
 from discreet.privacy.events import DistributedDiscreteGaussianNoise, Noise, SkellamNoise

@@ -1,16 +1,17 @@
 """Local noise: each client adds enough noise before anything leaves it, so that nobody must be trusted."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from typing import Literal, Self
-
-from torch import Tensor
 
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import CLIP, Broadcast
 from discreet.algorithms.clipping import clip as clipped
 from discreet.algorithms.mechanisms.announced_clip import AnnouncedClip
 from discreet.algorithms.mechanisms.mechanism import State
+from discreet.lazy_torch import Tensor
 from discreet.params import Params, add, scale
 from discreet.part import Multiplier, PerClient, Positive, part
 from discreet.privacy.events import GaussianNoise, LaplaceNoise, Noise

@@ -1,14 +1,15 @@
 """The contract of a mechanism: clients bound their updates, and clients or server add noise."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Literal, Protocol, Self, TypeAlias
 
-from torch import Tensor
-
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.mechanisms.integer_shares import IntegerShares
 from discreet.contract import contract
+from discreet.lazy_torch import Tensor
 from discreet.params import Params
 from discreet.privacy.events import Noise
 from discreet.randomness.streams import Rows

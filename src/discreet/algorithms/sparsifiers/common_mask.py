@@ -1,13 +1,14 @@
 """One mask for all clients, computed from public information."""
 
+from __future__ import annotations
+
 import hashlib
 from typing import Literal
-
-import torch
 
 from discreet.algorithms.sparsifiers.sparsifier import PublicUpdate, Sparsifier
 from discreet.algorithms.sparsifiers.top_coordinates import apply_mask, count_kept, largest_mask
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import torch
 from discreet.params import Params, count_values, scale, unflatten
 from discreet.part import Flag, Index, Rate, part
 

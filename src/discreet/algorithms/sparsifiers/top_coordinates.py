@@ -1,12 +1,12 @@
 """Choose exactly k coordinates, for one model or for a block of clients."""
 
+from __future__ import annotations
+
 import math
 from fractions import Fraction
 
-import torch
-from torch import Tensor
-
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import Tensor, torch
 from discreet.params import Params, flatten, unflatten
 
 

@@ -4,14 +4,14 @@ All data is on the device, and a client is a range of indices. A batch is a tabl
 different sizes share a block without a copy of their data.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
-
+from discreet.lazy_torch import Tensor, torch
 from discreet.randomness.streams import Streams
 
 
@@ -68,7 +68,7 @@ class Batches:
         No example is dropped: there are as many pieces as the largest draw needs, and none if no example was drawn.
         Pieces have equal widths, on a GPU one of a few, so that CUDA graphs can be reused.
         """
-        drawn = streams.uniform(self.sizes) < (rate[:, None] if isinstance(rate, Tensor) else rate)
+        drawn = streams.uniform(self.sizes) < (rate[:, None] if isinstance(rate, torch.Tensor) else rate)
         counts = drawn.sum(dim=1)
         client, example = drawn.nonzero(as_tuple=True)
         place = torch.arange(len(client)) - (counts.cumsum(0) - counts)[client]

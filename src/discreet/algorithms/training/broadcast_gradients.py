@@ -1,20 +1,21 @@
 """Several batches of gradients a round, all taken at the broadcast model, for noise that is added in shares."""
 
+from __future__ import annotations
+
 from typing import Literal
 
-import torch
-
 from discreet.algorithms.broadcast import CLIP, Broadcast
+from discreet.algorithms.clipping import Clip
 from discreet.algorithms.training import poisson_batches
 from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.exposure import Exposure, same_noise
 from discreet.algorithms.training.gradient_step import round_learning_rate
-from discreet.algorithms.training.per_example import Clip
 from discreet.algorithms.training.per_round import PerRound, value_in_round
 from discreet.algorithms.training.poisson_trainer import PoissonSumTrainer
 from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.algorithms.training.trainer import Loss
 from discreet.algorithms.training.work_advice import STEPS, WorkAdvice
+from discreet.lazy_torch import torch
 from discreet.params import Params, add, repeat_for_clients, scale
 from discreet.part import Count, Flag, Positive, Rate, part
 from discreet.randomness.purposes import Purpose

@@ -1,12 +1,10 @@
 """Local passes for linear models, whose steps never move two models apart: one noise a round covers all steps."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal, Self
-
-import torch
-from torch import Tensor
-from torch.nn import functional
 
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
@@ -19,6 +17,7 @@ from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.algorithms.training.trainer import LocalTrainer, Loss
 from discreet.algorithms.training.work_advice import STEPS, WorkAdvice
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import Tensor, functional, torch
 from discreet.params import Params
 from discreet.part import Count, NonNegative, Positive, Rate, part
 from discreet.randomness.purposes import Purpose

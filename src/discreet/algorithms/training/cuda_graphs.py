@@ -3,6 +3,8 @@
 A step has many small kernels, and launching them one by one from Python takes longer than running them.
 """
 
+from __future__ import annotations
+
 import gc
 import warnings
 from collections import Counter, OrderedDict
@@ -12,9 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
-import torch
-from torch import Tensor
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from discreet.lazy_torch import Tensor, torch
 
 T = TypeVar("T")
 Key: TypeAlias = tuple[Hashable, ...]
@@ -32,27 +32,27 @@ class RecordedStep:
     outputs: Any
 
     @classmethod
-    def record(cls, step: Callable[..., T], arguments: list[Any], form: Any, pool: Any) -> "RecordedStep":
+    def record(cls, step: Callable[..., T], arguments: list[Any], form: Any, pool: Any) -> RecordedStep:
         """Run the step twice to warm up, then record it. The random state is as if the warm-up had not happened."""
-        inputs = [value.clone() if isinstance(value, Tensor) else value for value in arguments]
+        inputs = [value.clone() if isinstance(value, torch.Tensor) else value for value in arguments]
         generator = torch.cuda.default_generators[torch.cuda.current_device()]
         random_state = generator.get_state()
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):  # libraries choose kernels and workspaces before the recording
             for _ in range(2):
-                step(*tree_unflatten(inputs, form))
+                step(*torch.utils._pytree.tree_unflatten(inputs, form))
         torch.cuda.current_stream().wait_stream(side)
         generator.set_state(random_state)  # a resumed run records at another step, and must draw the same
         graph = torch.cuda.CUDAGraph()
         with _pause_garbage_collection(), torch.cuda.graph(graph, pool=pool):
-            outputs = step(*tree_unflatten(inputs, form))
+            outputs = step(*torch.utils._pytree.tree_unflatten(inputs, form))
         return cls(graph, inputs, outputs)
 
     def replay(self, arguments: list[Any]) -> Any:
         """Copy the arguments into the recorded inputs and replay the graph."""
         for recorded, new in zip(self.inputs, arguments, strict=True):
-            if isinstance(recorded, Tensor) and recorded is not new:
+            if isinstance(recorded, torch.Tensor) and recorded is not new:
                 recorded.copy_(new)
         self.graph.replay()
         return self.outputs
@@ -62,7 +62,7 @@ class RecordedStep:
 class Recordings:
     """The recordings of one network by step and shapes; only the most recently used are kept."""
 
-    kept: "OrderedDict[Key, RecordedStep]" = field(default_factory=OrderedDict, repr=False)
+    kept: OrderedDict[Key, RecordedStep] = field(default_factory=OrderedDict, repr=False)
     seen: Counter[Key] = field(default_factory=Counter, repr=False)
 
     @cached_property
@@ -72,8 +72,8 @@ class Recordings:
 
     def run(self, name: Hashable, step: Callable[..., T], *arguments: Any) -> T:
         """Return step(*arguments). On a GPU, from the third call in the same shapes on, replay a recording."""
-        flat, form = tree_flatten(arguments)
-        if not any(isinstance(value, Tensor) and value.is_cuda for value in flat):
+        flat, form = torch.utils._pytree.tree_flatten(arguments)
+        if not any(isinstance(value, torch.Tensor) and value.is_cuda for value in flat):
             return step(*arguments)
         key = (name, *(_shape(value) for value in flat))
         recording = self.kept.get(key)
@@ -117,4 +117,4 @@ def _pause_garbage_collection() -> Iterator[None]:
 
 
 def _shape(value: Any) -> Hashable:
-    return (value.shape, value.dtype, value.device) if isinstance(value, Tensor) else value
+    return (value.shape, value.dtype, value.device) if isinstance(value, torch.Tensor) else value

@@ -6,12 +6,12 @@ from typing import Literal, Self
 
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.clipping import Clip
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import poisson_batches
 from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.exposure import Exposure
 from discreet.algorithms.training.gradient_step import round_learning_rate
-from discreet.algorithms.training.per_example import Clip
 from discreet.algorithms.training.per_round import PerRound, value_in_round
 from discreet.algorithms.training.poisson_trainer import PoissonSumTrainer
 from discreet.algorithms.training.schedules import AnySchedule, Constant

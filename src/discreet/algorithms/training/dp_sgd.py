@@ -1,25 +1,25 @@
 """DP-SGD on the client: per-example clipping, Poisson batches and noise on the sum (Abadi et al. 2016)."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from typing import Literal, Self
 
-import torch
-from torch import Tensor
-
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.clipping import Clip
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import own_noise, poisson_batches
 from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.exposure import Exposure, expose_steps
 from discreet.algorithms.training.gradient_step import Descent, round_learning_rate
-from discreet.algorithms.training.per_example import Clip
 from discreet.algorithms.training.per_round import PerRound, value_in_round
 from discreet.algorithms.training.poisson_trainer import PoissonTrainer
 from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.algorithms.training.trainer import Loss
 from discreet.algorithms.training.work_advice import PAID_BY_STEP, STEPS, WorkAdvice
+from discreet.lazy_torch import torch
 from discreet.params import Params, add, repeat_for_clients, subtract
 from discreet.part import Count, Flag, Multiplier, NonNegative, PerClient, Positive, Rate, part
 from discreet.privacy.events import GaussianNoise
@@ -75,7 +75,7 @@ class DpSgd(PoissonTrainer):
         )  # batches are drawn on the CPU
         inverse = (1 / (rates * torch.tensor(batches.sizes, dtype=torch.float64))).to(device)
         clips = per_client.client_rows(self.clip_norm, rows.clients, device)
-        clip = Clip(clips[:, None] if isinstance(clips, Tensor) else clips, self.automatic)
+        clip = Clip(clips[:, None] if isinstance(clips, torch.Tensor) else clips, self.automatic)
         spread = per_client.client_rows(self.noise_multiplier, rows.clients, device) * clips
         noises, coins = rows.for_purpose(Purpose.NOISE).open(), rows.for_purpose(Purpose.BATCH).open()
         for _ in range(value_in_round(self.steps, broadcast.round)):

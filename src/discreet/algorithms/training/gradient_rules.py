@@ -4,13 +4,15 @@ Each works on a block with one row for each client, and never waits for the devi
 CUDA graph.
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from typing import Annotated, ClassVar, Literal, Protocol, TypeAlias
 
-import torch
 from pydantic import Field
 
 from discreet.algorithms.clipping import clip
+from discreet.lazy_torch import torch
 from discreet.params import Params, add, map_params, norms, scale_rows, subtract
 from discreet.part import NonNegative, Positive, part
 

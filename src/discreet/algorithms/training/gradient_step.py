@@ -1,12 +1,12 @@
 """One step of gradient descent for a block of clients, with momentum and weight decay."""
 
-from typing import NamedTuple
+from __future__ import annotations
 
-import torch
-from torch import Tensor
+from typing import NamedTuple
 
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.training.schedules import Schedule
+from discreet.lazy_torch import Tensor, torch
 from discreet.params import Params, align_axes, zeros_like
 
 
@@ -17,7 +17,7 @@ class Descent(NamedTuple):
     velocity: Params | None
 
     @classmethod
-    def start(cls, params: Params, momentum: float) -> "Descent":
+    def start(cls, params: Params, momentum: float) -> Descent:
         """Return the state before the first step."""
         return cls(params, zeros_like(params) if momentum else None)
 
@@ -29,7 +29,7 @@ class Descent(NamedTuple):
         momentum: float,
         weight_decay: float,
         active: Tensor | None = None,
-    ) -> "Descent":
+    ) -> Descent:
         """Step w ← w − rate·v with v ← momentum·v + gradient + weight_decay·w. Inactive clients don't move."""
         if weight_decay:
             gradient = {name: value + weight_decay * self.params[name] for name, value in gradient.items()}

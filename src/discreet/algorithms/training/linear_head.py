@@ -1,16 +1,14 @@
 """Detect a model of one linear layer under cross-entropy, and compute the features that enter that layer."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor, nn
-from torch.nn import functional
-
 from discreet.algorithms.clipping import clip_factors
-from discreet.algorithms.training.example_isolation import isolates_examples
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.trainer import Loss
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import Tensor, functional, nn, torch
 from discreet.params import Params
 
 PLAN_KEY = "linear head"
@@ -31,7 +29,7 @@ class LinearHead:
     front: nn.Module | None
 
     @classmethod
-    def detect(cls, loss: Loss, params: Params, inputs: Tensor) -> "LinearHead":
+    def detect(cls, loss: Loss, params: Params, inputs: Tensor) -> LinearHead:
         """Return the model's linear head. Only the shape of `inputs`, a batch, is used.
 
         Raises:
@@ -103,6 +101,8 @@ def _synthetic(shape: torch.Size, like: Tensor) -> Tensor:
 
 def _front(loss: ModuleLoss) -> nn.Module | None:
     """Return all layers before the last, if there are any."""
+    from discreet.algorithms.training.example_isolation import isolates_examples  # its list of functions needs torch
+
     module = loss.module
     if type(module) is nn.Linear:
         return None

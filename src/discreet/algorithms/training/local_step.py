@@ -1,12 +1,10 @@
 """The local step that plain SGD and gradient descent share, for a block of clients."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-
-import torch
-from torch import Tensor
-from torch.func import grad, vmap
 
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.training.batches import Batch
@@ -15,6 +13,7 @@ from discreet.algorithms.training.gradient_rules import AnyGradientClip, AnyPert
 from discreet.algorithms.training.gradient_step import Descent
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.trainer import Loss
+from discreet.lazy_torch import Tensor, torch
 from discreet.params import Params, add, repeat_for_clients, subtract
 
 
@@ -98,7 +97,7 @@ def client_gradients(loss: Loss, *, shared: bool) -> Callable[..., Params]:
         losses = loss(params, inputs, targets)
         return torch.where(mask, losses, 0).sum() / mask.sum().clamp(min=1)
 
-    gradients: Callable[..., Params] = vmap(
-        grad(mean), in_dims=(None if shared else 0, 0, 0, 0), randomness="different"
+    gradients: Callable[..., Params] = torch.func.vmap(
+        torch.func.grad(mean), in_dims=(None if shared else 0, 0, 0, 0), randomness="different"
     )
     return gradients

@@ -1,11 +1,11 @@
 """Clip the gradient of cross-entropy by its margin instead of its norm, which keeps steps non-expansive."""
 
+from __future__ import annotations
+
 import math
 
-import torch
-from torch import Tensor
-
 from discreet.algorithms.clipping import ROUNDING
+from discreet.lazy_torch import Tensor, torch
 
 MAX_GRADIENT_NORM = math.sqrt(2)  # of cross-entropy in the logits
 SMOOTHNESS = 0.5  # of the clipped loss in the logits

@@ -1,11 +1,10 @@
 """Noisy steps that clip the whole batch gradient (Kim, Günlü & Schaefer 2021): twice the sensitivity of DP-SGD."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, Self
-
-import torch
-from torch import Tensor
 
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import Broadcast
@@ -20,6 +19,7 @@ from discreet.algorithms.training.per_round import PerRound, value_in_round
 from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.algorithms.training.trainer import LocalTrainer, Loss
 from discreet.algorithms.training.work_advice import PAID_BY_STEP, STEPS, WorkAdvice
+from discreet.lazy_torch import Tensor, torch
 from discreet.params import Params, add, repeat_for_clients, subtract, zeros_like
 from discreet.part import Count, Multiplier, PerClient, Positive, Rate, part
 from discreet.privacy.events import GaussianNoise

@@ -1,14 +1,14 @@
 """A loss that exposes its network, so that per-example gradients can be computed layer by layer."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Tensor, nn
-from torch.func import functional_call
-
 from discreet.algorithms.training.cuda_graphs import Recordings
 from discreet.algorithms.training.trainer import Loss
+from discreet.lazy_torch import Tensor, nn, torch
 from discreet.params import Params
 
 
@@ -31,9 +31,12 @@ class ModuleLoss:
     recordings: Recordings = field(default_factory=Recordings, repr=False, compare=False)
 
     @classmethod
-    def from_module(cls, module: nn.Module, losses: Callable[[Tensor, Tensor], Tensor]) -> "ModuleLoss":
+    def from_module(cls, module: nn.Module, losses: Callable[[Tensor, Tensor], Tensor]) -> ModuleLoss:
         """Return the loss of a module's outputs, where `losses` gives one loss for each example."""
-        return cls(module, lambda params, inputs, targets: losses(functional_call(module, params, (inputs,)), targets))
+        return cls(
+            module,
+            lambda params, inputs, targets: losses(torch.func.functional_call(module, params, (inputs,)), targets),
+        )
 
     def __call__(self, params: Params, inputs: Tensor, targets: Tensor) -> Tensor:
         return self.loss(params, inputs, targets)

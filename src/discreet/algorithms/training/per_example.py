@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import grad, vmap
 
-from discreet.algorithms.clipping import clip_factors
+from discreet.algorithms.clipping import Clip, clip_factors
 from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.example_isolation import WithoutDropout, isolates_examples
 from discreet.algorithms.training.layer_gradients import (
@@ -34,22 +34,6 @@ from discreet.randomness.torch_seed import seed_torch
 
 TRIAL_EXAMPLES = 3  # on which two ways to compute gradients are compared
 LARGE_BATCH = 2**16  # values in one client's batch; from here on, a CPU is faster with one client at a time
-
-
-class Clip(NamedTuple):
-    """How gradients are clipped.
-
-    Attributes:
-        norm: The norm that no example's gradient exceeds; a column with one row for each client if they differ.
-        automatic: Scale small gradients up to nearly that norm too.
-    """
-
-    norm: float | Tensor
-    automatic: bool = False
-
-    def for_client(self, client: int) -> "Clip":
-        """Return the clip of one client of the block."""
-        return self._replace(norm=self.norm[client]) if isinstance(self.norm, Tensor) else self
 
 
 def clipped_sum(loss: Loss, params: Params, batch: Batch, clip: Clip, dtype: torch.dtype | None = None) -> Params:

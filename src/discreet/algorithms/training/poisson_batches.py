@@ -1,23 +1,23 @@
 """Poisson batches of clipped gradients, which several trainers share: their number, their size and their sums."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from discreet.algorithms import per_client
+from discreet.algorithms.clipping import Clip
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.cuda_graphs import Recordings
 from discreet.algorithms.training.exposure import ExampleBound, Exposure, expose_steps
 from discreet.algorithms.training.module_loss import ModuleLoss
-from discreet.algorithms.training.per_example import Clip, clipped_sum
 from discreet.algorithms.training.per_round import value_in_round
 from discreet.algorithms.training.trainer import Loss
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import Tensor, torch
 from discreet.params import Params, add
 from discreet.privacy.events import Noise
 from discreet.randomness.streams import Streams
@@ -117,6 +117,8 @@ def sum_clipped_gradients(
         dtype: Precision of the sum; by default the model's.
     """
     recordings = loss.recordings if isinstance(loss, ModuleLoss) else Recordings()
+    from discreet.algorithms.training.per_example import clipped_sum  # its tables of layers need torch
+
     clipped = partial(clipped_sum, loss, dtype=dtype)
     total = {name: torch.zeros_like(value, dtype=dtype) for name, value in params.items()}
     for batch in batches.draw_poisson(rates, coins, piece):

@@ -1,10 +1,10 @@
 """Local SGD on disjoint shards of a client's data, with a clip on each shard's update."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal, Self
-
-import torch
 
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.clipping import clip
@@ -14,6 +14,7 @@ from discreet.algorithms.training.exposure import ExampleBound, Exposure, same_n
 from discreet.algorithms.training.local_sgd import LocalSgd
 from discreet.algorithms.training.trainer import LocalTrainer, Loss
 from discreet.algorithms.training.work_advice import WorkAdvice
+from discreet.lazy_torch import torch
 from discreet.params import Params, add, repeat_for_clients, scale, scale_rows, zeros_like
 from discreet.part import Count, Positive, part
 from discreet.randomness.purposes import Purpose

@@ -1,10 +1,10 @@
 """The contract of local training, written for a block of clients at once."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, Self, TypeAlias
-
-from torch import Tensor
 
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
@@ -12,6 +12,7 @@ from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.exposure import NOTHING_DECLARED, Exposure
 from discreet.algorithms.training.work_advice import WorkAdvice
 from discreet.contract import contract
+from discreet.lazy_torch import Tensor
 from discreet.params import Params
 from discreet.randomness.streams import Rows
 

@@ -16,7 +16,7 @@ MOST_CLIENTS = 10**6
 def _check_rings(bits: Sequence[int]) -> Sequence[int]:
     """Refuse a ring that no secure sum has before anything is computed."""
     from discreet.secure_sums.lattice.ring import MOST_BITS
-    from discreet.secure_sums.secagg.ring_vectors import LEAST_BITS
+    from discreet.secure_sums.ring_bits import LEAST_BITS
 
     for ring in bits:
         if not LEAST_BITS <= ring <= MOST_BITS:

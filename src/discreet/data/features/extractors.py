@@ -1,20 +1,17 @@
 """Extractors compute features: ScatterNet, or a user's own frozen network. Neither learns from the clients' data."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Annotated, Any, Literal, TypeAlias
 
-import torch
 from pydantic import Discriminator, Field, Tag
-from safetensors import SafetensorError
-from safetensors.torch import load_file
-from torch import Tensor, nn
 
-from discreet.algorithms.training.unsupported_layers import check_layers
 from discreet.data.features.feature_cache import tensor_digest
-from discreet.data.features.scatternet import VERSION, ScatterNet
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import nn, torch
 from discreet.part import Count, part
 from discreet.paths import Paths
 from discreet.randomness.torch_seed import seed_torch
@@ -53,6 +50,8 @@ class Scatternet:
 
     def build(self, shape: tuple[int, ...], paths: Paths) -> Extractor:
         """Build the extractor for inputs of this shape."""
+        from discreet.data.features.scatternet import VERSION, ScatterNet  # a module of torch
+
         if len(shape) != 3:
             raise InvalidInput(
                 f"ScatterNet needs images as (channels, height, width), and got inputs of the shape {shape}.",
@@ -85,6 +84,8 @@ class UserExtractor:
 
     def build(self, shape: tuple[int, ...], paths: Paths) -> Extractor:
         """Build the extractor for inputs of this shape."""
+        from discreet.algorithms.training.unsupported_layers import check_layers  # a list of torch's layers
+
         code = find_code(self.kind, paths.folder, {"weights": self.weights, "arguments": self.arguments})
         with seed_torch(0):  # weights that are not in a file are at least the same each time
             module = build_module(code, self.arguments, paths.trust, {})
@@ -100,7 +101,9 @@ class UserExtractor:
                 "kind": self.kind,
                 "arguments": self.arguments,
                 "code": code.files[0].sha256 if code.files else None,  # other code may compute other features
-                "state": {name: tensor_digest(tensor) for name, tensor in state.items() if isinstance(tensor, Tensor)},
+                "state": {
+                    name: tensor_digest(tensor) for name, tensor in state.items() if isinstance(tensor, torch.Tensor)
+                },
             },
             facts=(f"Inputs are features of the images by {self.kind}, which is frozen and not trained here.",),
             not_covered=(
@@ -122,6 +125,9 @@ AnyExtractor: TypeAlias = Annotated[
 
 def _load_weights(module: nn.Module, path: Path) -> None:
     """Load weights from a file. Only tensors are read, so the file can't run code."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
     if not path.is_file():
         raise InvalidInput(f"There is no file {path}.", fix="Give its path relative to the experiment file.")
     try:

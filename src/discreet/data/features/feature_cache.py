@@ -5,6 +5,8 @@ processes that write at once leave one of two equal files. Drafts of killed proc
 the cache. Deleting the folder costs only time.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
@@ -19,13 +21,11 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor
 
 from discreet.durable_files import sync_directory
 from discreet.errors import DiscreetError
+from discreet.lazy_torch import Tensor, torch
 
 FORMAT = 1
 PIECE = 2**24  # bytes that are hashed at once, so that all cores are used
@@ -92,6 +92,8 @@ def _read(path: Path) -> Tensor | None:
 
 
 def _write(path: Path, values: Tensor) -> None:
+    from safetensors.torch import save_file  # imports torch
+
     draft = path.with_name(f"{path.stem}-{_machine_id()}-{os.getpid()}-{token_hex(4)}{DRAFT}")
     try:
         save_file({"values": values}, draft, {"digest": tensor_digest(values)})

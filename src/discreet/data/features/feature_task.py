@@ -1,12 +1,12 @@
 """A data set whose inputs are replaced by features of a fixed extractor. Features are computed once and cached."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Literal
 
-import torch
 from pydantic import Field
-from torch import Tensor, nn
 
 from discreet.data.features import feature_cache
 from discreet.data.features.extractors import AnyExtractor, Extractor, Scatternet
@@ -14,6 +14,7 @@ from discreet.data.federation import is_finite
 from discreet.data.tasks.any_image_task import AnyImageTask
 from discreet.data.tasks.examples import Examples
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import Tensor, nn, torch
 from discreet.part import part
 from discreet.paths import Paths
 
@@ -91,7 +92,7 @@ def _compute_features(module: nn.Module, inputs: Tensor) -> Tensor:
     """Run the extractor, and refuse features that have another form than expected."""
     with torch.no_grad():
         features = module(inputs)
-    is_tensor = isinstance(features, Tensor)
+    is_tensor = isinstance(features, torch.Tensor)
     if not is_tensor or features.shape[:1] != inputs.shape[:1] or not features.is_floating_point():
         got = f"a tensor of {features.dtype} {tuple(features.shape)}" if is_tensor else type(features).__name__
         raise InvalidInput(

@@ -8,6 +8,7 @@ from typing import Any
 
 from discreet.data.tables.table import Cells, Chunk, Table
 from discreet.errors import InvalidInput
+from discreet.extras import import_library
 
 DELIMITERS = ",;\t|"
 ROWS = 1 << 14  # rows of a chunk: enough for fast arrays, and a few megabytes at most
@@ -152,12 +153,5 @@ def _one_line(error: Exception) -> str:
 
 
 def _import_pyarrow() -> Any:
-    try:
-        import pyarrow  # optional: fifty megabytes
-        import pyarrow.parquet
-    except ImportError:
-        raise InvalidInput(
-            "Reading a Parquet file needs pyarrow, which is not installed.",
-            fix="Install it: pip install 'discreet[parquet]'",
-        ) from None
-    return pyarrow
+    import_library("pyarrow.parquet", "Reading a Parquet file")
+    return import_library("pyarrow")

@@ -1,18 +1,19 @@
 """Encode a table as numbers by the public ranges of its columns, with the rows of each client together."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from discreet.data.tables.person_rows import PersonRows
 from discreet.data.tables.ranges import Range, Ranges, Values, parse_number
 from discreet.data.tables.table import Cells, Chunk, Table, as_texts, is_missing
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import Tensor, torch
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Encoding:
     @classmethod
     def from_ranges(
         cls, table: Table, ranges: Ranges, *, client: str, label: str, person: str | None = None
-    ) -> "Encoding":
+    ) -> Encoding:
         """Match the ranges with the columns of a table.
 
         Args:

@@ -1,10 +1,10 @@
 """Build a task from a user's CSV or Parquet table: one column names the client, public ranges scale the others."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
-
-import torch
 
 from discreet.data.federation import Federation
 from discreet.data.tables.file_reader import open_csv, open_parquet
@@ -14,6 +14,7 @@ from discreet.data.tables.table_encoding import Encoding, encode_table
 from discreet.data.tasks.from_arrays import describe_multiplicity
 from discreet.data.tasks.task import Task, split_held_out
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import torch
 from discreet.part import Count, NonNegative, part
 from discreet.paths import Paths
 from discreet.privacy.release import Person
@@ -133,7 +134,7 @@ def clients_from_parquet(
     person: Person | None = None,
     generator: torch.Generator | None = None,
 ) -> Task:
-    """Build a task from a Parquet file with one row per example. It needs `pip install discreet[parquet]`.
+    """Build a task from a Parquet file with one row per example. It needs `pip install discreet[tables]`.
 
     Args:
         path: The Parquet file.

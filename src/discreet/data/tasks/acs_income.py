@@ -1,12 +1,12 @@
 """ACSIncome 2018 (folktables): predict whether a person earns over 50,000 dollars a year. Each state is a client."""
 
+from __future__ import annotations
+
 import warnings
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from discreet.data.datasets.dataset_catalog import find_data_set
 from discreet.data.datasets.dataset_files import read_data_files
@@ -16,6 +16,7 @@ from discreet.data.tables.ranges import Range
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task, split_held_out
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import Tensor, torch
 from discreet.part import Count, Probability, part
 from discreet.paths import Paths
 

@@ -1,9 +1,10 @@
 """Every kind of task that an experiment file can name."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from typing import Annotated, Protocol, TypeAlias
 
-import torch
 from pydantic import Field
 
 from discreet.contract import contract
@@ -15,6 +16,7 @@ from discreet.data.tasks.digits import Digits
 from discreet.data.tasks.lending_club import LendingClub
 from discreet.data.tasks.merged_splits import MergedSplits
 from discreet.data.tasks.task import Task
+from discreet.lazy_torch import torch
 from discreet.own_part import OwnPart
 from discreet.paths import Paths
 

@@ -1,17 +1,18 @@
 """Detect torch datasets that share examples: the same dataset object, or subsets of one dataset."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from torch.utils.data import ConcatDataset, Dataset, Subset
-
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import torch
 
 Origin: TypeAlias = tuple[int, int]  # (id of the underlying dataset, index of the item in it)
 
 
-def check_multiplicity(datasets: Sequence[Dataset[Any]], most: int) -> None:
+def check_multiplicity(datasets: Sequence[torch.utils.data.Dataset[Any]], most: int) -> None:
     """Refuse an item that more than `most` clients hold, or that one client holds twice.
 
     Guarantee: what is refused does overlap. What passes may overlap too, because copies of an example are not detected.
@@ -38,9 +39,9 @@ def check_multiplicity(datasets: Sequence[Dataset[Any]], most: int) -> None:
 
 def _origins(dataset: Any) -> list[Origin]:
     """Return the origin of each item. A dataset without a length counts as one item: it can be read only once."""
-    if isinstance(dataset, Subset):
+    if isinstance(dataset, torch.utils.data.Subset):
         inner = _origins(dataset.dataset)
         return [inner[int(index)] for index in dataset.indices]
-    if isinstance(dataset, ConcatDataset):
+    if isinstance(dataset, torch.utils.data.ConcatDataset):
         return [origin for part in dataset.datasets for origin in _origins(part)]
     return [(id(dataset), index) for index in range(len(dataset) if hasattr(dataset, "__len__") else 1)]

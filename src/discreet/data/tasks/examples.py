@@ -1,15 +1,15 @@
 """A whole data set in its own order, before its examples are assigned to clients. Features are computed from it."""
 
-from dataclasses import dataclass, replace
+from __future__ import annotations
 
-import torch
-from torch import Tensor
+from dataclasses import dataclass, replace
 
 from discreet.data.federation import Federation
 from discreet.data.partition import AnyPartition
 from discreet.data.partition_contract import Labels
 from discreet.data.tasks.task import Kind, Task, split_held_out, training_size
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import Tensor, torch
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Examples:
     public: tuple[Tensor, Tensor] | None = None
     test_fraction: float | None = None
 
-    def with_public(self, count: int | None) -> "Examples":
+    def with_public(self, count: int | None) -> Examples:
         """Return a copy in which the last `count` training examples are public and belong to no client.
 
         If the data has groups, whole groups become public, from the last one on, until there are at least `count`
@@ -94,7 +94,7 @@ class Examples:
             public=None if self.public is None else Federation(*self.public, (len(self.public[1]),)),
         )
 
-    def _merge_test_examples(self, partition: AnyPartition) -> "Examples":
+    def _merge_test_examples(self, partition: AnyPartition) -> Examples:
         """Append the test examples to the training examples, so that clients get both."""
         if self.groups is not None:
             raise InvalidInput(

@@ -1,18 +1,18 @@
 """Build a task in Python: from arrays or tensors, or from one torch Dataset per client."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.utils.data import Dataset
 
 from discreet.data.federation import Federation
 from discreet.data.tables.table import is_missing
 from discreet.data.tasks.dataset_overlap import check_multiplicity
 from discreet.data.tasks.task import Kind, Task
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import Tensor, torch
 from discreet.part import Count, from_plain
 
 AS_GIVEN = "Inputs and targets are used as they were passed in: no guarantee here covers how they were prepared."
@@ -69,11 +69,11 @@ def clients_from_arrays(
 
 
 def clients_from_datasets(
-    datasets: Sequence[Dataset[Any]],
+    datasets: Sequence[torch.utils.data.Dataset[Any]],
     *,
     classes: int | None = None,
-    test: Dataset[Any] | None = None,
-    public: Dataset[Any] | None = None,
+    test: torch.utils.data.Dataset[Any] | None = None,
+    public: torch.utils.data.Dataset[Any] | None = None,
     names: Sequence[str] | None = None,
     max_multiplicity: int = 1,
     name: str = "datasets",
@@ -173,7 +173,7 @@ def _as_pair(which: str, inputs: Any, targets: Any) -> tuple[Tensor, Tensor]:
 
 def _group_by_client(clients: Any, examples: int) -> tuple[tuple[str, ...], tuple[int, ...], Tensor]:
     """Return the clients' names in order, their sizes, and the order of examples that puts each client's together."""
-    owners = clients.tolist() if isinstance(clients, Tensor | np.ndarray) else list(clients)
+    owners = clients.tolist() if isinstance(clients, torch.Tensor | np.ndarray) else list(clients)
     if len(owners) != examples:
         raise InvalidInput(
             f"clients= must name one client per example, and got {len(owners)} names for {examples} examples."
@@ -214,7 +214,7 @@ def _stack_items(dataset: Any, which: str) -> tuple[Tensor, Tensor]:
 def _as_tensor(which: str, values: Any) -> Tensor:
     """Copy values to a CPU tensor: floating-point numbers as float32, whole numbers as int64."""
     try:
-        tensor = values.detach() if isinstance(values, Tensor) else torch.tensor(np.asarray(values))
+        tensor = values.detach() if isinstance(values, torch.Tensor) else torch.tensor(np.asarray(values))
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"The {which} must be one array of numbers: {error}.") from None
     if tensor.is_complex():

@@ -1,15 +1,16 @@
 """Examples from image files: pixels are scaled by public constants, and the card names those constants."""
 
+from __future__ import annotations
+
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from discreet.data.datasets.dataset_files import read_data_files
 from discreet.data.datasets.file_formats import LabelledImages, read_idx
 from discreet.data.tasks.examples import Examples
+from discreet.lazy_torch import Tensor, torch
 from discreet.paths import Paths
 
 WHITE = 255  # the largest value of a byte

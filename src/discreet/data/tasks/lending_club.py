@@ -1,14 +1,14 @@
 """Lending Club's loans of 2007 to 2011: predict the interest rate from the application and its date."""
 
+from __future__ import annotations
+
 import csv
 import math
 from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from discreet.data.datasets.dataset_files import read_data_file
 from discreet.data.datasets.owner_checksums import FileContent, describe_origin, disclose_checksums
@@ -17,6 +17,7 @@ from discreet.data.tables.ranges import Range, parse_number
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import Tensor, torch
 from discreet.part import Count, Probability, part
 from discreet.paths import Paths
 
@@ -153,10 +154,7 @@ class LendingClub:
         if self.reduction == "projection":
             fixed = torch.Generator().manual_seed(PROJECTION_SEED)
             return torch.zeros(width), torch.randn(width, self.components, generator=fixed) / self.components**0.5
-        from sklearn.decomposition import PCA  # takes a second to import
-
-        pca = PCA(self.components, svd_solver="covariance_eigh").fit(train.double().numpy())
-        return torch.from_numpy(pca.mean_).float(), torch.from_numpy(pca.components_.T).float()
+        return _principal_components(train.double(), self.components)
 
     def _describe_reduction(self) -> tuple[str, ...]:
         held_out = f"{self.test_fraction:.0%} of all loans are held out for evaluation."
@@ -176,6 +174,15 @@ class LendingClub:
             f"The {self.components} principal components and their mean were fitted on the clients' data, outside the "
             "guarantee.",
         )
+
+
+def _principal_components(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Return the mean and the directions of largest variance, each as a column whose largest number is positive."""
+    mean = values.mean(dim=0)
+    _, directions = torch.linalg.eigh((values - mean).T @ (values - mean))  # in ascending order of variance
+    largest = directions.flip(1)[:, :count]
+    signs = largest.gather(0, largest.abs().argmax(dim=0, keepdim=True)).sign()
+    return mean.float(), (largest * signs).float()
 
 
 def read_loans(content: FileContent) -> Tensor:

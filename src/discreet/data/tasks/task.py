@@ -1,13 +1,13 @@
 """A loaded task: the clients' examples, the test examples, and what the card must say about them."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-import torch
-from torch import Tensor
-
 from discreet.data.federation import Federation, is_finite
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import Tensor, torch
 from discreet.privacy.release import Person
 
 Kind: TypeAlias = Literal["classification", "regression"]

@@ -1,8 +1,8 @@
 """Load any task, and bound the rows of each person if the promise is for a person."""
 
-from dataclasses import replace
+from __future__ import annotations
 
-import torch
+from dataclasses import replace
 
 from discreet.data.features.feature_task import Features
 from discreet.data.tables.table_task import TableTask
@@ -11,6 +11,7 @@ from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.merged_splits import MergedSplits
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import torch
 from discreet.paths import Paths
 from discreet.privacy.release import Person
 from discreet.user_part import UserPart

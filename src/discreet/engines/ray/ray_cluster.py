@@ -9,6 +9,7 @@ import torch
 
 from discreet.engines.embedded import HOST_MEMORY
 from discreet.errors import InvalidInput, Unsupported
+from discreet.extras import missing_extra
 
 LOCAL = "local"
 OLDEST_RAY = (2, 52)  # earlier versions know no tokens, and their clusters are open to the network
@@ -77,11 +78,8 @@ class Cluster:
 def load_ray() -> Any:
     try:
         import ray
-    except ModuleNotFoundError:
-        raise InvalidInput(
-            'engine = { kind = "ray" } needs Ray, which is not installed.',
-            fix="Install it: pip install 'discreet[ray]'",
-        ) from None
+    except ModuleNotFoundError as error:
+        raise missing_extra(error, 'engine = { kind = "ray" }') or error from None
     if _version(ray) < OLDEST_RAY:
         raise InvalidInput(
             f'engine = {{ kind = "ray" }} needs Ray {OLDEST_RAY[0]}.{OLDEST_RAY[1]} or later, '

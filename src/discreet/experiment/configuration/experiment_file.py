@@ -1,12 +1,11 @@
 """An experiment's TOML file as one frozen record: data, model, promise, algorithm and settings."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeAlias
-
-import torch
-from torch import Tensor
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.contract import contract
@@ -19,6 +18,7 @@ from discreet.experiment.configuration.algorithm_table import AnyAlgorithm, buil
 from discreet.experiment.configuration.run_settings import RunSettings
 from discreet.experiment.configuration.starter_files import BUILT_IN
 from discreet.experiment.promise.promise import Privacy
+from discreet.lazy_torch import Tensor, torch
 from discreet.models import AnyModel
 from discreet.own_part import OwnPart
 from discreet.part import part, to_plain
@@ -79,7 +79,7 @@ class Source:
     text: str
     paths: Paths
 
-    def load_user_parts(self) -> "Source":
+    def load_user_parts(self) -> Source:
         """Return the source with every part of the user's own built from its code, which runs that code."""
         return replace(self, experiment=load_user_parts(self.experiment, self.paths.folder, self.paths.trust))
 

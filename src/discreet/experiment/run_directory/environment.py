@@ -1,16 +1,17 @@
 """The versions and the machine that a run was made with, for reproducing its numbers."""
 
-import importlib.metadata
 import json
 import os
 import platform
 from datetime import UTC, datetime
+from importlib.metadata import version
 
 import torch
 
 from discreet import __version__
+from discreet.extras import is_installed
 
-PACKAGES = ("torch", "numpy", "scipy", "dp-accounting", "safetensors")
+PACKAGES = ("torch", "numpy", "dp-accounting", "safetensors")
 
 
 def describe_environment(device: torch.device) -> str:
@@ -18,7 +19,7 @@ def describe_environment(device: torch.device) -> str:
     environment = {
         "discreet": __version__,
         "python": platform.python_version(),
-        "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
+        "packages": {name: version(name) for name in PACKAGES if is_installed(name.replace("-", "_"))},
         "system": platform.system(),
         "machine": platform.machine(),
         "cores": os.cpu_count(),

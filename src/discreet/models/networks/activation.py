@@ -1,11 +1,12 @@
 """Activation functions, and their names in experiment files. Bounded ones suit DP-SGD (Papernot et al. 2021)."""
 
+from __future__ import annotations
+
 from typing import Annotated, Any, Literal, TypeAlias
 
-import torch
 from pydantic import BeforeValidator, Discriminator, Tag
-from torch import Tensor, nn
 
+from discreet.lazy_torch import nn
 from discreet.part import Positive, Real, part
 
 
@@ -25,7 +26,7 @@ class TemperedActivation:
     o: Real = 1.0
 
 
-LAYERS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "gelu": nn.GELU}
+LAYERS = {"relu": "ReLU", "tanh": "Tanh", "gelu": "GELU"}  # by the names of torch.nn
 
 
 def _parse_activation(value: Any) -> Any:
@@ -47,24 +48,11 @@ AnyActivation: TypeAlias = Annotated[
 ]
 
 
-class TemperedSigmoid(nn.Module):
-    """The tempered sigmoid as a layer."""
-
-    def __init__(self, s: float = 2.0, temperature: float = 2.0, o: float = 1.0) -> None:
-        super().__init__()
-        self.s, self.temperature, self.o = s, temperature, o
-
-    def forward(self, z: Tensor) -> Tensor:
-        """Apply the function to each element."""
-        return self.s * torch.sigmoid(self.temperature * z) - self.o  # sigmoid() never overflows, unlike exp(−z)
-
-    def extra_repr(self) -> str:
-        """Describe the layer in the representation of a network."""
-        return f"s={self.s:g}, temperature={self.temperature:g}, o={self.o:g}"
-
-
 def activation_layer(activation: AnyActivation) -> nn.Module:
     """Build a new layer, one for each use in a network."""
     if isinstance(activation, TemperedActivation):
+        from discreet.models.networks.tempered_sigmoid import TemperedSigmoid  # a module of torch
+
         return TemperedSigmoid(activation.s, activation.temperature, activation.o)
-    return LAYERS[activation]()
+    layer: nn.Module = getattr(nn, LAYERS[activation])()
+    return layer

@@ -1,11 +1,11 @@
 """One linear layer: logistic or linear regression."""
 
+from __future__ import annotations
+
 from typing import Literal
 
-import torch
-from torch import nn
-
 from discreet.data.tasks.task import Task
+from discreet.lazy_torch import nn, torch
 from discreet.models.networks.model_shape import flatten_then, group_norm, input_size
 from discreet.part import Count, part
 

@@ -1,12 +1,12 @@
 """A network of fully connected layers."""
 
+from __future__ import annotations
+
 from itertools import pairwise
 from typing import Literal
 
-import torch
-from torch import nn
-
 from discreet.data.tasks.task import Task
+from discreet.lazy_torch import nn, torch
 from discreet.models.networks.activation import AnyActivation, activation_layer
 from discreet.models.networks.model_shape import flatten_then, input_size, seeded_initialisation
 from discreet.part import Count, part

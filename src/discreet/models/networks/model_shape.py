@@ -1,14 +1,14 @@
 """Check the shape of a task's inputs for a network, and initialise weights from one generator."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
-from torch import nn
-
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import nn, torch
 from discreet.randomness.torch_seed import seed_torch
 
 

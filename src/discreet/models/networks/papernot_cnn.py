@@ -1,11 +1,11 @@
 """The convolutional networks of Papernot et al. (2021), small enough for DP-SGD from scratch."""
 
+from __future__ import annotations
+
 from typing import Literal
 
-import torch
-from torch import nn
-
 from discreet.data.tasks.task import Task
+from discreet.lazy_torch import nn, torch
 from discreet.models.networks.activation import AnyActivation, TemperedActivation, activation_layer
 from discreet.models.networks.model_shape import check_image_shape, seeded_initialisation
 from discreet.part import part

@@ -1,12 +1,13 @@
 """A user's own model, which an experiment names as `net.py:Net` or `package.module:Net`."""
 
+from __future__ import annotations
+
 from typing import Any
 
-import torch
 from pydantic import Field
-from torch import nn
 
 from discreet.data.tasks.task import Task
+from discreet.lazy_torch import nn, torch
 from discreet.models.networks.model_shape import seeded_initialisation
 from discreet.part import part
 from discreet.paths import Paths

@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize
 
 from discreet.errors import InvalidInput
 from discreet.part import Count, Positive, Probability, Rate, part
@@ -83,8 +82,7 @@ def theorem1_untruncated(promise: Promise) -> float:
     grid = np.linspace(-20.0, 60.0, GRID_POINTS)
     best = float(grid[np.argmax([slope(log_excess) for log_excess in grid.tolist()])])
     around = (best - grid[1] + grid[0], best + grid[1] - grid[0])
-    optimum = optimize.minimize_scalar(lambda x: -slope(x), bounds=around, method="bounded", options={"xatol": 1e-9})
-    return promise.factor / 2 / -float(optimum.fun)
+    return promise.factor / 2 / _maximum(slope, *around)
 
 
 def moments(promise: Promise) -> float:
@@ -221,6 +219,17 @@ def _ac1_epsilon(promise: Promise) -> float:
 
 
 def find_root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return where the function is zero between `low` and `high`, to 14 digits."""
-    x: float = optimize.brentq(function, low, high, xtol=1e-300, rtol=1e-14)
-    return x
+    """Return where the function, which changes its sign between `low` and `high`, is zero, to the last digit."""
+    sign = 1 if function(low) < function(high) else -1
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if sign * function(middle) > 0 else (middle, high)
+    return high
+
+
+def _maximum(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return the largest value of a function that rises and then falls between `low` and `high` (golden section)."""
+    ratio = (math.sqrt(5) - 1) / 2
+    while high - low > 1e-9:
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        low, high = (low, right) if function(left) > function(right) else (left, high)
+    return function((low + high) / 2)

@@ -1,9 +1,10 @@
 """Draw one share of integer noise for each client, in the shape of a model."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 
-import torch
-
+from discreet.lazy_torch import torch
 from discreet.params import Params, count_values, unflatten
 from discreet.secure_sums.discrete_noise.chunks import Integers
 

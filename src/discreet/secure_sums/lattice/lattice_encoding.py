@@ -1,10 +1,11 @@
 """The encoding of one round: rotate, scale and round vectors onto the lattice, and decode their sum."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 
-import torch
-
+from discreet.lazy_torch import torch
 from discreet.params import Params, flatten, norms, unflatten
 from discreet.privacy.skellam import l2_after_rounding
 from discreet.secure_sums.lattice.ring import decode_sum

@@ -1,9 +1,9 @@
 """Integers modulo 2^bits, in which masked sums are computed, and the way back to real numbers."""
 
-import torch
-from torch import Tensor
+from __future__ import annotations
 
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import Tensor, torch
 
 MOST_BITS = 62
 

@@ -1,12 +1,12 @@
 """A random rotation that spreads a vector evenly over its coordinates, so that a ring needs fewer bits."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import Tensor, torch
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Rotation:
             )
 
     @classmethod
-    def draw(cls, dimension: int, generator: torch.Generator) -> "Rotation":
+    def draw(cls, dimension: int, generator: torch.Generator) -> Rotation:
         """Draw the signs from public randomness. All clients of a round must use the same ones."""
         coins = torch.randint(2, (padded_dimension(dimension),), generator=generator, device=generator.device)
         return cls(dimension, (2 * coins - 1).to(torch.float64))

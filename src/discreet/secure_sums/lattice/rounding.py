@@ -1,13 +1,13 @@
 """Round real vectors to integers, and bound what one of them then adds to a sum."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-import torch
-from torch import Tensor
-
 from discreet.errors import InvalidInput
+from discreet.lazy_torch import Tensor, torch
 
 Uniform: TypeAlias = Callable[[Sequence[int]], Tensor]  # `Streams.uniform`
 

@@ -11,7 +11,7 @@ from discreet.errors import InvalidInput
 from discreet.secure_sums.secagg.session_errors import BadMessage
 from discreet.secure_sums.secagg.wire import Bytes
 
-LEAST_BITS, MOST_BITS = 8, 64
+MOST_BITS = 64
 Vector: TypeAlias = NDArray[Any]
 
 

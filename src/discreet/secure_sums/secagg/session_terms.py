@@ -8,6 +8,7 @@ from pydantic import Strict
 
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.part import Count, part
+from discreet.secure_sums.ring_bits import LEAST_BITS
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.degree import (
     MOST_NEIGHBOURS,
@@ -17,7 +18,7 @@ from discreet.secure_sums.secagg.degree import (
     insecurity_probability,
     plan_degree,
 )
-from discreet.secure_sums.secagg.ring_vectors import LEAST_BITS, MOST_BITS, Ring
+from discreet.secure_sums.secagg.ring_vectors import MOST_BITS, Ring
 from discreet.secure_sums.secagg.wire import VERSION, Reader, Writer
 
 SESSION_BYTES, PURPOSE_BYTES = 16, 32

@@ -1,0 +1,138 @@
+"""Accounting needs no torch: what is imported without the extras, and how a missing one is named."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from discreet.extras import EXTRAS, import_library
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "discreet"
+WITHOUT_EXTRAS = f"""
+import sys
+class Hide:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {sorted(EXTRAS)}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Hide())
+"""
+TORCH_FREE = ("algorithms.recipes", "experiment.configuration", "experiment.promise", "privacy", "planning.theory")
+
+
+def run_without_extras(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS + program], capture_output=True, text=True)
+
+
+def run_command(*words: str) -> subprocess.CompletedProcess[str]:
+    return run_without_extras(f"from discreet.cli.main import run; sys.exit(run({list(words)}))")
+
+
+def test_rooms_of_accounting_are_imported_without_any_extra():
+    program = f"""
+import importlib, pkgutil
+for room in {TORCH_FREE}:
+    package = importlib.import_module("discreet." + room)
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        importlib.import_module(module.name)
+"""
+    done = run_without_extras(program)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "--version",
+        "account gaussian --noise-multiplier 1 --sampling-rate 0.01 --steps 100 --delta 1e-5 --card",
+        "account skellam --variance 100 --l2-sensitivity 10 --dimension 100 --steps 10 --delta 1e-5",
+        "algorithms pfl",
+        "algorithms",
+        "tradeoff clients --clients 10,100",
+        "tradeoff cohort --clients 10,50",
+        "ledger --help",
+        "init --help",
+    ],
+)
+def test_a_command_of_accounting_runs_without_any_extra(command):
+    done = run_command(*command.split())
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_ledger_is_created_and_verified_without_any_extra(tmp_path):
+    path = str(tmp_path / "ledger.jsonl")
+    done = run_command("ledger", "create", path, "--epsilon", "2", "--delta", "1e-5")
+    assert done.returncode == 0, done.stderr
+    done = run_command("ledger", "verify", path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_card_says_that_no_second_engine_was_asked():
+    command = "account gaussian --noise-multiplier 1 --steps 10 --delta 1e-5 --card"
+    done = run_command(*command.split())
+    assert "discreet[check]" in done.stdout
+
+
+def test_training_without_torch_names_the_extra_and_exits_with_2():
+    done = run_command("run")
+    assert done.returncode == 2
+    assert done.stderr == "Error: This needs torch, which is not installed. Install it: pip install 'discreet[train]'\n"
+
+
+def test_a_python_program_without_torch_is_told_the_extra():
+    done = run_without_extras("import discreet; discreet.train")
+    assert "MissingExtra: discreet.train needs torch, which is not installed." in done.stderr
+
+
+def test_a_library_of_no_extra_keeps_its_own_error():
+    with pytest.raises(ModuleNotFoundError, match="no_such_library"):
+        import_library("no_such_library")
+
+
+def test_every_extra_that_is_named_exists_and_has_its_library():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for library, extra in EXTRAS.items():
+        assert any(line.startswith(library.replace("_", "-")) for line in extras[extra]), library
+
+
+def test_the_core_depends_on_no_library_of_an_extra():
+    core = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    heavy = {*(library.replace("_", "-") for library in EXTRAS), "scipy", "scikit-learn", "plotly"}
+    assert not [line for line in core if line.startswith(tuple(heavy))]
+
+
+def runtime_names(tree: ast.AST) -> Iterator[ast.Name]:
+    """Yield every name that is evaluated when the code runs: not those in annotations and type aliases."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.arg):
+            continue
+        if isinstance(node, ast.AnnAssign):
+            is_alias = isinstance(node.annotation, ast.Name) and node.annotation.id == "TypeAlias"
+            if node.value is not None and not is_alias:
+                yield from runtime_names(ast.Expression(node.value))
+            continue
+        if isinstance(node, ast.Name):
+            yield node
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.returns = None
+        yield from runtime_names(node)
+
+
+def test_the_lazy_name_of_a_tensor_stands_in_annotations_only():
+    used = [
+        f"{path.relative_to(PACKAGE)}:{name.lineno}"
+        for path in PACKAGE.rglob("*.py")
+        if "lazy_torch import" in (text := path.read_text())
+        for name in runtime_names(ast.parse(text))
+        if name.id == "Tensor"
+    ]
+    assert not used, "write torch.Tensor there"
+
+
+def test_a_tensor_in_a_condition_would_be_found():
+    names = [name.id for name in runtime_names(ast.parse("def f(x: Tensor) -> Tensor:\n    return type(x) is Tensor"))]
+    assert names.count("Tensor") == 1
