@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple, get_args
 import pytest
 
 import discreet
-from discreet import __version__, parts
+from discreet import parts
 from discreet.cli.main import run
 from discreet.contract import CONTRACTS
 from discreet.data.tasks.any_task import TaskSource
@@ -164,5 +165,14 @@ def test_the_glossary_knows_every_word_that_a_record_may_hold() -> None:
     assert not [word for word in words if f"`{word}`" not in glossary]
 
 
-def test_the_changelog_knows_this_version() -> None:
-    assert f"## [{__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+def test_the_changelog_lists_dated_versions_and_the_next_one_is_above_the_newest() -> None:
+    headings = re.findall(r"^## \[(.+)\](?: - (\d{4}-\d\d-\d\d))?$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    (first, no_date), *versions = headings
+    assert (first, no_date) == ("Unreleased", "")
+    numbers = [tuple(map(int, version.split("."))) for version, _ in versions]
+    assert [date for _, date in versions] == sorted((date for _, date in versions), reverse=True)
+    assert all(date for _, date in versions)
+    assert numbers == sorted(numbers, reverse=True)
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools_scm"]
+    major, minor, _ = numbers[0]
+    assert settings["fallback_version"] in (f"{major}.{minor + 1}.0.dev0", f"{major + 1}.0.0.dev0")

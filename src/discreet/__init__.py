@@ -10,8 +10,6 @@ if sys.argv[:1] == ["-m"] and ("-m", "discreet") in zip(sys.orig_argv, sys.orig_
 import importlib
 from typing import Any
 
-__version__ = "0.2.0"
-
 # By its name, like all that follows: the package itself imports none of its folders. It loads no torch.
 _extras = importlib.import_module("discreet.extras")
 _RECIPES = importlib.import_module("discreet.algorithms.recipes.registry").RECIPES
@@ -33,7 +31,9 @@ __all__ = ["__version__", *_WHERE]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used, so that `import discreet` loads no torch."""
+    """Import a public name when it is first used, so that `import discreet` loads no torch and asks no git."""
+    if name == "__version__":
+        return importlib.import_module("discreet.code_version").read_code_version().version
     if name not in _WHERE:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
     try:

@@ -12,8 +12,8 @@ import click
 import pytest
 import typer
 
-from discreet import __version__
 from discreet.cli import main
+from discreet.code_version import read_code_version
 from discreet.deploy.deployment import Deployment
 from discreet.errors import BudgetRefused, LedgerDamaged
 from tests.cli.conftest import Discreet
@@ -127,7 +127,11 @@ def test_without_a_command_the_help_page_is_the_answer(line: str, discreet: Disc
 
 
 def test_version(discreet: Discreet):
-    assert discreet("--version").out == f"discreet {__version__}\n"
+    code = read_code_version()
+    assert discreet("--version").out == f"{code}\n"
+    facts = {"discreet": code.version, "commit": code.commit, "dirty": code.dirty}
+    assert discreet("--version --json").json == discreet("--json --version").json == facts
+    assert "--json belongs after the command" in discreet("--json account gaussian").err
 
 
 @pytest.mark.parametrize("line", ["acount", "account gausian", "account gaussian --nois 1", "ledger show"])

@@ -1,7 +1,7 @@
 """The digest of a run: its model in a few numbers, all numbers of its card, and its ledgers' entries.
 
-Times, hashes, keys and paths are omitted, because they differ from run to run without meaning. Sentences are omitted
-too, so that they can be reworded; the numbers in the card's sentences are kept.
+Times, hashes, keys, paths and the commit of the code are omitted, because they differ from run to run without meaning.
+Sentences are omitted too, so that they can be reworded; the numbers in the card's sentences are kept.
 """
 
 import hashlib
@@ -18,8 +18,8 @@ from tests.digests.run import FinishedRun
 
 PROJECTIONS = 4
 SENTENCES = ("assumptions", "not_covered")
-DROPPED_FROM_CARD = {"stopped", "version", "engine", "source", "reason", "head", "path"}
-DROPPED_FROM_LEDGER = {"seq", "at", "prev", "hash"}
+DROPPED_FROM_CARD = {"stopped", "version", "commit", "dirty", "code", "engine", "source", "reason", "head", "path"}
+DROPPED_FROM_LEDGER = {"seq", "at", "prev", "hash", "code"}
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
 _HEX = re.compile(r"\b[0-9a-f]{16,}\b")
 

@@ -5,6 +5,7 @@ and their difference would contain none.
 """
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -18,14 +19,17 @@ from torch import Tensor, nn
 
 import discreet as d
 from discreet import api
+from discreet.code_version import CodeVersion, read_code_version
 from discreet.data.federation import Federation
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.experiment.job import Job
-from discreet.experiment.loop import training_loop
+from discreet.experiment.loop import round_player, training_loop
+from discreet.experiment.loop.outcome import Outcome
 from discreet.experiment.run_directory import fingerprint
 from discreet.experiment.run_directory.run_record import RunRecord
-from discreet.privacy.ledger import Budget, Ledger
+from discreet.privacy import guarantee
+from discreet.privacy.ledger import Budget, Ledger, log
 from discreet.randomness.streams import RunKey
 from discreet.trust import Trust
 from tests.small_experiment import PrepareJob
@@ -323,9 +327,9 @@ def from_file(tmp_path: Path, prepare: PrepareJob) -> Path:
     return tmp_path
 
 
-def go_on(folder: Path) -> None:
+def go_on(folder: Path) -> Outcome:
     job, record = api.reopen_run(folder / "run", None, trust=Trust.all_code())
-    training_loop.resume(job, record, None, ignore)
+    return training_loop.resume(job, record, None, ignore)
 
 
 def test_a_run_from_a_file_goes_on_with_its_own_python(from_file: Path):
@@ -363,8 +367,27 @@ def test_a_resolved_experiment_that_changed_before_the_first_checkpoint_is_refus
 def test_another_source_of_discreet_is_refused(from_file: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(fingerprint, "discreet_source", lambda: "another one")
     assert_refused(
-        from_file, r"with another source code of discreet \(.* both times\), and can't", lambda: go_on(from_file)
+        from_file,
+        r"with another source code of discreet \(discreet .*, commit .*; this is discreet .*\), and can't",
+        lambda: go_on(from_file),
     )
+
+
+def test_another_commit_with_the_same_source_goes_on_and_the_card_names_both(
+    from_file: Path, monkeypatch: pytest.MonkeyPatch
+):
+    started = read_code_version()
+    later = CodeVersion(f"{started.release}.dev9999+g{'7' * 9}", "7" * 40, False)
+    for module in (guarantee, log, training_loop, round_player, fingerprint):
+        monkeypatch.setattr(module, "read_code_version", lambda: later)
+    outcome = go_on(from_file)
+    rounds = [line["code"] for line in RunRecord.open(from_file / "run").read_rounds()]
+    assert set(rounds) == {started.stamp, later.stamp}
+    card = outcome.guarantees[0]
+    assert (card.code, card.other_code) == (later, (started.stamp,))
+    told = json.loads((from_file / "run" / "guarantee.json").read_text())
+    assert told["code"] == [started.stamp, later.stamp]
+    assert [writer["code"] for writer in told["ledger"]["code"]] == [started.stamp, later.stamp]
 
 
 def edit_run_file(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -376,7 +399,7 @@ def edit_run_file(folder: Path, change: Callable[[dict[str, Any]], object]) -> N
 
 
 def test_a_run_of_a_version_without_fingerprints_is_refused_for_its_version(from_file: Path):
-    v = d.__version__
+    v = re.escape(d.__version__)
     edit_run_file(from_file, lambda data: data.pop("fingerprint"))
     assert_refused(
         from_file,
@@ -391,7 +414,7 @@ def test_a_run_of_another_version_is_refused_for_its_version_before_anything_els
     (from_file / "run" / "resolved.toml").write_text("what = 'this version knows no such field'")
     assert_refused(
         from_file,
-        rf"was started by discreet 0\.0\.9, and this is discreet {d.__version__}",
+        rf"was started by discreet 0\.0\.9, and this is discreet {read_code_version().release}",
         lambda: go_on(from_file),
     )
 

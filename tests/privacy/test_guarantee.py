@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from discreet import __version__
+from discreet.code_version import CodeVersion, read_code_version
 from discreet.errors import InvalidInput, UnsoundCombination, Unsupported
 from discreet.part import from_plain, to_plain
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated, SampledWithoutReplacement, SkellamNoise
@@ -29,11 +29,31 @@ def card() -> Guarantee:
 def test_a_card_names_everything_it_must(card: Guarantee):
     assert (card.unit, card.relation, card.view) == ("example", "zero_out", "server")
     assert 0 < card.epsilon < math.inf
-    assert (card.delta, card.accountant, card.version) == (1e-4, "pld", __version__)
+    assert (card.delta, card.accountant, card.code) == (1e-4, "pld", read_code_version())
     assert card.second.epsilon == pytest.approx(card.epsilon, rel=1e-2)
     assert "Clients are disjoint." in card.assumptions
     assert "Logs." in card.not_covered
     assert [attack.false_positive_rate for attack in card.attacks] == [0.001, 0.01, 0.1]
+
+
+def test_a_card_of_changed_code_says_so(card: Guarantee):
+    commit = "c825f7794ca10c7fad0ae5faa0742a53d7d8250f"
+    clean, dirty = (dataclasses.replace(card, version="0.3.0", commit=commit, dirty=dirty) for dirty in (False, True))
+    assert "Made by         discreet 0.3.0, commit c825f7794\n" in clean.as_text()
+    assert "with uncommitted changes: no commit holds the code" in " ".join(dirty.as_text().split())
+
+
+def test_a_card_names_the_other_code_that_took_part_in_a_resumed_run():
+    before = CodeVersion("0.3.0.dev2", "7" * 40, False)
+    card = Guarantee.certify(PFL, 1e-4, code_stamps=[before.stamp, read_code_version().stamp])
+    assert card.other_code == (before.stamp,)
+    assert "Before it was resumed: discreet 0.3.0.dev2, commit 777777777" in " ".join(card.as_text().split())
+    assert from_plain(Guarantee, to_plain(card)) == card
+
+
+def test_a_card_of_an_earlier_version_can_be_read(card: Guarantee):
+    plain = {name: value for name, value in to_plain(card).items() if name not in ("commit", "dirty")}
+    assert from_plain(Guarantee, plain | {"version": "0.2.0"}).code == CodeVersion("0.2.0")
 
 
 def test_it_survives_json_exactly(card: Guarantee):

@@ -22,6 +22,7 @@ from discreet.cli.options import (
 )
 from discreet.cli.output import Json, emit
 from discreet.cli.text_table import text_table
+from discreet.code_version import CodeVersion
 from discreet.part import from_plain
 from discreet.privacy.release import Person, Unit, describe_clients, relations_for
 from discreet.privacy.wording import compact, round_down, round_up
@@ -183,6 +184,9 @@ def _client_tables(budgets: list[dict[str, Any]]) -> Iterator[RenderableType]:
 def _describe_chain(state: dict[str, Any]) -> Iterator[RenderableType]:
     yield f"The hash chain is intact: {format_count(state['records'], 'records')}, head"
     yield f"  {state['head']}"
+    for writer in state["code"]:
+        code = "an earlier version" if writer["code"] is None else CodeVersion.from_stamp(writer["code"])
+        yield f"Written by {code}: {format_count(writer['lines'], 'lines')}."
     if state["recovered"] or state["torn_bytes"]:
         yield "A process died while it wrote a line; the unfinished line was never reported and is ignored."
     for reservation in state["outstanding"]:

@@ -9,11 +9,11 @@ from typing import Annotated
 import click
 import typer
 
-from discreet import __version__
 from discreet.cli import account, algorithms, compare, data, demo, deploy, init, ledger, plan, report, tradeoff, trust
 from discreet.cli import run as run_command
 from discreet.cli.help_page import use_plain_help
 from discreet.cli.output import emit, print_error
+from discreet.code_version import read_code_version
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.extras import missing_extra
 
@@ -63,19 +63,21 @@ app.command("report", epilog=report.EPILOG)(report.report)
 app.command("trust", epilog=trust.EPILOG)(trust.trust)
 
 
-def _print_version(requested: bool) -> None:
-    if requested:
-        emit(lambda: {"discreet": __version__}, lambda: [f"discreet {__version__}"], as_json="--json" in sys.argv)
-        raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _discreet(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print version and commit.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --version: print one JSON object.")] = False,
 ) -> None:
-    pass
+    if version:
+        code = read_code_version()
+        facts = {"discreet": code.version, "commit": code.commit, "dirty": code.dirty}
+        emit(lambda: facts, lambda: [str(code)], as_json=as_json)
+        raise typer.Exit
+    if as_json:
+        raise click.UsageError("--json belongs after the command.", context)
+    if context.invoked_subcommand is None:
+        raise click.UsageError("Missing command.", context)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self, TypeAlias
 
 from pydantic import Field, PlainSerializer, WrapValidator
 
-from discreet import __version__
+from discreet.code_version import CodeVersion, read_code_version
 from discreet.errors import Unsupported
 from discreet.part import Index, NonNegative, Probability, Rate, part
 from discreet.privacy import accountant, gaussian, wording
@@ -83,6 +83,8 @@ class Guarantee:
     event: Event
     accountant: str
     version: str
+    commit: str | None = None  # of the code; None if it is not known, as on cards of earlier versions
+    dirty: bool | None = None  # whether files of the code were changed since that commit
     second: SecondValue
     mu: Epsilon
     attacks: Annotated[tuple[Attack, ...], Field(min_length=1)]
@@ -93,6 +95,8 @@ class Guarantee:
     clients: tuple[Index, ...] | None = None  # the clients whose units are protected; None for any client's
     # a user's own parts that declare what ε is computed from; stored only if there are some
     on_word_of: Annotated[tuple[str, ...], Field(exclude_if=lambda parts: not parts)] = ()
+    # stamps of the other code that took part in a run that was resumed; stored only if there are some
+    other_code: Annotated[tuple[str, ...], Field(exclude_if=lambda stamps: not stamps)] = ()
 
     @classmethod
     def certify(
@@ -105,6 +109,7 @@ class Guarantee:
         not_covered: Iterable[str] = (),
         ledger: LedgerMark | None = None,
         on_word_of: Iterable[str] = (),
+        code_stamps: Iterable[str] = (),
     ) -> Self:
         """Compute the guarantee of a release by every engine.
 
@@ -116,12 +121,14 @@ class Guarantee:
             not_covered: Further sentences on what the guarantee doesn't cover.
             ledger: The ledger's last hash and length, if the release was counted there.
             on_word_of: A user's own parts that declared the release. The card is then not certified.
+            code_stamps: Stamps of all code that took part in the run; the card is made by the code that runs now.
 
         Raises:
             Unsupported: No accountant covers the release.
             EnginesDisagree: Two engines gave values that can't both be right.
         """
         _refuse_what_no_accountant_covers(release)
+        code = read_code_version()
         account, opinion = accountant.account_with_second_engine(release.event, delta, release.relation)
         return cls(
             unit=release.unit,
@@ -131,7 +138,9 @@ class Guarantee:
             delta=delta,
             event=release.event,
             accountant=account.certified_by,
-            version=__version__,
+            version=code.version,
+            commit=code.commit,
+            dirty=code.dirty,
             second=SecondValue(engine=opinion.engine, epsilon=opinion.epsilon, reason=opinion.reason),
             mu=gaussian.equivalent_mu(account.epsilon, delta),
             attacks=best_attacks(release.event, release.relation),
@@ -141,12 +150,18 @@ class Guarantee:
             ledger=ledger,
             clients=release.clients,
             on_word_of=tuple(on_word_of),
+            other_code=tuple(stamp for stamp in dict.fromkeys(code_stamps) if stamp != code.stamp),
         )
 
     @property
     def is_certified(self) -> bool:
         """Whether ε is certified, and not computed from what a user's own code declares of itself."""
         return not self.on_word_of
+
+    @property
+    def code(self) -> CodeVersion:
+        """The code that made the card."""
+        return CodeVersion(self.version, self.commit, self.dirty)
 
     @property
     def status(self) -> str:
@@ -203,6 +218,7 @@ def card_entries(card: Guarantee) -> list[tuple[str, str]]:
         ("Accountant", _ACCOUNTANTS.get(card.accountant, card.accountant)),
         ("Confirmed by", _describe_second(card.second)),
         ("As Gaussian DP", f"μ = {round_up(card.mu)}, for comparison only; it is not a bound"),
+        ("Made by", _describe_code(card)),
     ]
 
 
@@ -215,6 +231,13 @@ def _describe_second(second: SecondValue) -> str:
     return f"{second.engine}: ε = {round_up(second.epsilon)}" + (f" ({second.reason})" if second.reason else "")
 
 
+def _describe_code(card: Guarantee) -> str:
+    """Name the code that made the card, and the code of earlier sessions of a run that was resumed."""
+    changed = ": no commit holds the code that made this card" if card.dirty else ""
+    others = [str(CodeVersion.from_stamp(stamp)) for stamp in card.other_code]
+    return f"{card.code}{changed}" + (f". Before it was resumed: {'; '.join(others)}" if others else "")
+
+
 def _refuse_what_no_accountant_covers(release: Release) -> None:
     if release.adaptive:
         raise Unsupported(
@@ -225,7 +248,7 @@ def _refuse_what_no_accountant_covers(release: Release) -> None:
 
 def _card_lines(card: Guarantee) -> Iterator[str]:
     title = "Guarantee card" if card.is_certified else "Declared by a user's own code, not certified"
-    yield f"{title:<{WIDTH - 20}}{f'discreet {card.version}':>20}"
+    yield title
     yield "─" * WIDTH
     yield from _paragraph(card.sentence())
     yield from ("", f"  {'false alarms':<20}{'recognised, at most':<24}by blind guessing")

@@ -93,8 +93,7 @@ def _attack_table(card: Guarantee) -> Html:
 
 
 def _card_entries(card: Guarantee) -> list[tuple[str, str]]:
-    formatted = [(name, _format_equations(text)) for name, text in card_entries(card)]
-    return [*formatted, ("Version", f"discreet {card.version}")]
+    return [(name, _format_equations(text)) for name, text in card_entries(card)]
 
 
 def _claims_box(card: Guarantee) -> Html:

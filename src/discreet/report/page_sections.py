@@ -20,7 +20,7 @@ from discreet.report.plotly_figures import Chart, Level, Line, numbers_table, re
 Tile: TypeAlias = tuple[str, str, str]
 
 NOT_COVERED = "not covered by the guarantee"
-PUBLIC_ENVIRONMENT = ("discreet", "python", "packages", "system", "machine", "device", "started")
+PUBLIC_ENVIRONMENT = ("discreet", "commit", "dirty", "python", "packages", "system", "machine", "device", "started")
 
 
 def sections(run: RunData, *, public: bool) -> Iterator[Html | None]:

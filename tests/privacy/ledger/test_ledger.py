@@ -1,10 +1,12 @@
 """The ledger: reserve, commit, void; what each costs, what is refused, and with which message."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
+from discreet.code_version import CodeVersion, read_code_version
 from discreet.errors import BudgetRefused, InvalidInput, LedgerDamaged, LedgerUnavailable, Unsupported
 from discreet.privacy.events import NOTHING, GaussianNoise, PoissonSampled, Repeated
 from discreet.privacy.ledger import Budget, Ledger, Ticket, verify
@@ -29,6 +31,28 @@ def test_a_new_ledger_has_spent_nothing(ledger: Ledger):
     assert spent_epsilon(summary) == 0.0
     assert summary["budgets"][0]["remaining"] == 8.0
     assert summary["releases"] == {"committed": 0, "reserved": 0, "voided": 0}
+
+
+def test_every_line_names_the_code_that_wrote_it(ledger: Ledger, path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Processes of several versions share a ledger, so its header can't say it for all lines."""
+    ours, theirs = read_code_version().stamp, CodeVersion("0.4.0", "7" * 40, True)
+    ticket = ledger.reserve("1", [release(1.0)])
+    monkeypatch.setattr("discreet.privacy.ledger.log.read_code_version", lambda: theirs)
+    ledger.commit(ticket, [release(1.0)])
+    assert [line["code"] for line in lines(path)] == [ours, ours, theirs.stamp]
+    assert verify(path)["code"] == [{"code": ours, "lines": 2}, {"code": theirs.stamp, "lines": 1}]
+    assert ledger.verify() == verify(path)
+
+
+def test_a_ledger_that_an_earlier_version_wrote_is_verified_and_goes_on(path: Path):
+    shutil.copy(Path(__file__).parent / "kept" / "written_by_0_2_0.jsonl", path)
+    before = Ledger.open(path)
+    head = "0406dde883a4e7cefc5f7aa33422971c59336ef2a0d5122ee114f3c67789414b"
+    assert (before.verify()["head"], before.verify()["code"]) == (head, [{"code": None, "lines": 6}])
+    assert before.summary()["releases"] == {"committed": 1, "reserved": 1, "voided": 1}
+    assert spent_epsilon(before.summary()) == 0.9922565470250727  # as that version printed it
+    before.reserve("run b round 0", [release(10.0, relation="zero_out")])
+    assert verify(path)["code"] == [{"code": None, "lines": 6}, {"code": read_code_version().stamp, "lines": 1}]
 
 
 def test_what_is_reserved_is_spent_before_it_is_committed(ledger: Ledger, path: Path):

@@ -2,12 +2,12 @@
 
 import weakref
 from dataclasses import replace
-from importlib.metadata import version
 from typing import Any
 
 import torch
 
 from discreet import user_code
+from discreet.code_version import read_code_version
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.ray.data_portions import extract_portion, split_clients, without_data
 from discreet.engines.ray.ray_cluster import Cluster, load_ray
@@ -34,7 +34,7 @@ class RemoteWorker:
 
 def versions() -> str:
     """Describe the versions that all machines must share."""
-    return f"discreet {version('discreet')} and torch {torch.__version__}"
+    return f"discreet {read_code_version().public} and torch {torch.__version__}"
 
 
 class RayWorkers:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from discreet import __version__
+from discreet.code_version import read_code_version
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.configuration.experiment_file import Source
@@ -136,8 +136,8 @@ def _run_key(cell: Cell, seed: int, digest: Callable[[Path], str]) -> str:
     if "device" not in cell.swept:
         del experiment["device"]  # so that results can be brought home from another machine
     files = {name: digest(path) for name, path in _user_files(experiment, cell.source.paths.folder)}
-    decided = json.dumps({"discreet": __version__, "experiment": experiment, "files": files}, sort_keys=True)
-    return hashlib.blake2b(decided.encode(), digest_size=12).hexdigest()
+    decided = {"discreet": read_code_version().release, "experiment": experiment, "files": files}
+    return hashlib.blake2b(json.dumps(decided, sort_keys=True).encode(), digest_size=12).hexdigest()
 
 
 def _user_files(data: Any, folder: Path) -> Iterator[tuple[str, Path]]:

@@ -3,6 +3,7 @@
 import time
 
 from discreet.algorithms.algorithm import ServerState
+from discreet.code_version import read_code_version
 from discreet.engines.engine import CohortSum, RoundRefused
 from discreet.experiment.job import Job
 from discreet.experiment.loop import diagnostics
@@ -87,7 +88,7 @@ class RoundPlayer:
                 line["training"] = json_numbers(job.evaluate_training(state.params))
         if gathered is not None:
             line |= diagnostics.round_diagnostics(job, gathered)
-        return line | {"seconds": round(time.perf_counter() - began, 6)}
+        return line | {"seconds": round(time.perf_counter() - began, 6), "code": read_code_version().stamp}
 
     def save(self, done: int, state: ServerState, line: RoundRecord) -> None:
         run = self.record.identity.id

@@ -55,6 +55,7 @@ def certify_run(
     shared: bool,
     released: Sequence[ReleasedRound] | None = None,
     metrics: Collection[str] | None = None,
+    code_stamps: Collection[str] = (),
 ) -> list[Guarantee]:
     """Certify every guarantee of the first `completed` rounds, the promised one first.
 
@@ -63,6 +64,7 @@ def certify_run(
         shared: Whether other runs use the same ledger.
         released: The rounds that took place. None certifies the plan.
         metrics: The names of the metrics that were evaluated on test examples. None for those that will be.
+        code_stamps: Stamps of the code that took part in the run so far.
     """
     state = None if ledger is None else ledger.summary()
     mark = None if state is None else LedgerMark(head=state["head"], length=state["records"])
@@ -85,6 +87,7 @@ def certify_run(
                 claims=[_certify_claim(claim, delta) for claim in stated if claim.release.unit == release.unit],
                 ledger=mark,
                 on_word_of=[own.title for own in trusted_parts(job.algorithm)],
+                code_stamps=code_stamps,
             )
             cards.append(certified)
     promised = None if job.privacy is None else (job.privacy.unit, job.privacy.against)
@@ -118,9 +121,17 @@ def card_text(cards: list[Guarantee]) -> str:
 
 
 def guarantee_data(
-    job: Job, completed: int, stopped: str | None, cards: list[Guarantee], ledger: Ledger | None
+    job: Job,
+    completed: int,
+    stopped: str | None,
+    cards: list[Guarantee],
+    ledger: Ledger | None,
+    code_stamps: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the cards as plain data, with what was promised and how the run ended: guarantee.json."""
+    """Return the cards as plain data, with what was promised, how the run ended, and which code made it.
+
+    This is the content of guarantee.json, without metrics.
+    """
     return {
         "rounds": completed,
         "stopped": stopped,
@@ -130,6 +141,7 @@ def guarantee_data(
             {"client": client, "rounds": rounds} for client, rounds in job.round_limits.items() if rounds < completed
         ],
         "guarantees": [to_plain(card) for card in cards],
+        "code": code_stamps,
         "ledger": None if ledger is None else ledger.verify(),
     }
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from discreet.algorithms.algorithm import ServerState
 from discreet.algorithms.declarations import trusted_parts
+from discreet.code_version import read_code_version
 from discreet.engines.engine import RoundRefused
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment.job import Job
@@ -63,6 +64,7 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
         again=None if job.deployment is None else job.deployment.resume_command,
         data_ranges=job.task.ranges_from_data,
         fingerprint=fingerprint.take_fingerprint(job),
+        code=read_code_version().stamp,
     )
     asked: tuple[Ledger, Ticket] | None = None
     if ledger is not None:
@@ -187,10 +189,18 @@ def _finish(job: Job, record: RunRecord, key_dir: Path | None, ended: _LoopEnd) 
     """Write the outcome of a finished or stopped run. A finished run no longer needs its key."""
     ledger = record.open_ledger()
     metrics = json_numbers(job.evaluate(ended.state.params))
+    code_stamps = list(dict.fromkeys([*record.code_stamps(), read_code_version().stamp]))
     cards = run_guarantees.certify_run(
-        job, ended.done, ledger, shared=record.shares_ledger, released=ended.released, metrics=metrics
+        job,
+        ended.done,
+        ledger,
+        shared=record.shares_ledger,
+        released=ended.released,
+        metrics=metrics,
+        code_stamps=code_stamps,
     )
-    guarantee = run_guarantees.guarantee_data(job, ended.done, ended.stopped, cards, ledger) | {"metrics": metrics}
+    guarantee = run_guarantees.guarantee_data(job, ended.done, ended.stopped, cards, ledger, code_stamps)
+    guarantee |= {"metrics": metrics}
     if job.task.person is not None and job.holds_data:
         guarantee |= {"rows_left_out": job.task.rows_left_out}
     record.write_outcome(

@@ -32,7 +32,10 @@ def package_name(value: Any) -> str:
 
 
 def qualified_name(value: Any) -> str:
-    """Return its module, its qualified name, and the version of its package."""
-    name = getattr(value, "__qualname__", "")
-    version = getattr(sys.modules.get(package_name(value)), "__version__", "")
+    """Return its module, its qualified name, and the version of its package.
+
+    This package has none here: its version names the commit, and a fingerprint has a digest of its source.
+    """
+    name, package = getattr(value, "__qualname__", ""), package_name(value)
+    version = "" if package == "discreet" else getattr(sys.modules.get(package), "__version__", "")
     return f"{source_module(value)} {name} {version}".strip()

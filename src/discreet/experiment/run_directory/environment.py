@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import torch
 
-from discreet import __version__
+from discreet.code_version import read_code_version
 from discreet.extras import is_installed
 
 PACKAGES = ("torch", "numpy", "dp-accounting", "safetensors")
@@ -16,8 +16,11 @@ PACKAGES = ("torch", "numpy", "dp-accounting", "safetensors")
 
 def describe_environment(device: torch.device) -> str:
     """Return environment.json."""
+    code = read_code_version()
     environment = {
-        "discreet": __version__,
+        "discreet": code.version,
+        "commit": code.commit,
+        "dirty": code.dirty,
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES if is_installed(name.replace("-", "_"))},
         "system": platform.system(),

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 import discreet
+from discreet.code_version import read_code_version
 from discreet.data.features.feature_cache import tensor_digest
 from discreet.data.federation import Federation
 from discreet.experiment.configuration import toml_document
@@ -93,9 +94,12 @@ def keyed_digest(secret: bytes, content: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what computes a round and draws its noise. A patch of Python changes no bytecode."""
+    """Return the versions of what computes a round and draws its noise. A patch of Python changes no bytecode.
+
+    Commits on the way to a version have its number: whether their code is the same, `discreet_source` says.
+    """
     return {
-        "discreet": discreet.__version__,
+        "discreet": read_code_version().release,
         "python": ".".join(platform.python_version_tuple()[:2]),
         "torch": str(torch.__version__),
         "numpy": np.__version__,

@@ -1,11 +1,14 @@
 """Whether a run may be resumed here: only with the version, the data and the code that it was started with.
 
+Another commit of the same version may resume it if no line of the package's source differs; the card then names both.
+
 The noise of a run is a function of its key. With other data, the same noise would be added to other numbers, and
 would cancel in their difference; with other code, other noise might be drawn for a round that was counted once.
 """
 
 import json
 
+from discreet.code_version import CodeVersion, read_code_version
 from discreet.errors import InvalidInput
 from discreet.experiment.job import Job
 from discreet.experiment.run_directory.fingerprint import Fingerprint, take_fingerprint, versions
@@ -20,7 +23,7 @@ REASONS = {
     "test_data": "other test data",
     "model": "another model (its layers, its code or its frozen weights)",
     "own_code": "another loss, metric or Python file of its own",
-    "source": "another source code of discreet ({discreet} both times)",
+    "source": "another source code of discreet ({before}; this is {now})",
     "device": "another kind of device (CPU or GPU)",
     "first_weights": "other first weights of its model",
 }
@@ -32,8 +35,8 @@ def check_version(record: RunRecord) -> Fingerprint:
     if before is None:
         raise InvalidInput(
             f"The run in {record.path} was started by another version of discreet ({_starting_version(record)}), which "
-            f"kept no fingerprint of data and code that this one ({now['discreet']}) could compare, so it can't "
-            "go on here.",
+            f"kept no fingerprint of data and code that this one ({read_code_version().version}) could compare, so it "
+            "can't go on here.",
             fix=f"Go on with the version that started it, or {ANEW}.",
         )
     if (started := before.versions.get("discreet")) != now["discreet"]:
@@ -64,12 +67,18 @@ def check_unchanged(job: Job, record: RunRecord) -> None:
     if record.has_checkpoint() and "first_weights" in changed:
         changed.remove("first_weights")  # the weights of the checkpoint are used
     if changed:
-        reasons = [REASONS[name].format(**now.versions) for name in changed]
+        code = {"before": _starting_code(record), "now": read_code_version()}
+        reasons = [REASONS[name].format(**code) for name in changed]
         raise InvalidInput(
             f"The run in {record.path} was started with {join_words(reasons)}, and can't go on with what is here "
             "now: its noise would be added to other numbers too, and cancel in their difference.",
             fix=f"Restore what it was started with, or {ANEW}.",
         )
+
+
+def _starting_code(record: RunRecord) -> CodeVersion:
+    stamp = record.identity.code
+    return CodeVersion(_starting_version(record)) if stamp is None else CodeVersion.from_stamp(stamp)
 
 
 def _starting_version(record: RunRecord) -> str:

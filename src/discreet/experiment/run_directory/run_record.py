@@ -3,8 +3,8 @@
 experiment.toml           as it was written, with its comments
 resolved.toml             all parts in full, with the noise that was computed
 run.json                  the run's id, its ledger, what file names are relative to, and a fingerprint of data and code
-environment.json          versions and the machine
-rounds.jsonl              one line for each round; a guarantee covers only its `epsilon`
+environment.json          versions, the commit of discreet, and the machine
+rounds.jsonl              one line for each round, with the code that played it; a guarantee covers only its `epsilon`
 checkpoint.safetensors    the server's state after the last round that is safe, and which round that is
 ledger.jsonl              the run's own ledger, if it shares none
 model.safetensors         the model at the end
@@ -54,6 +54,7 @@ class RunIdentity:
         again: The command that resumes the run, if it is not `discreet run`.
         data_ranges: Whether ranges were taken from the data, which the user accepted at the start.
         fingerprint: Digests of data and code. None for a run of an older version, which can be read but not resumed.
+        code: The stamp of the code that started the run. None for a run of an older version.
     """
 
     id: str
@@ -64,6 +65,7 @@ class RunIdentity:
     again: str | None = None
     data_ranges: bool = False
     fingerprint: Fingerprint | None = None
+    code: str | None = None
 
     @classmethod
     def read(cls, data: dict[str, Any]) -> "RunIdentity":
@@ -183,6 +185,11 @@ class RunRecord:
         records = list(files.rounds().values())
         files.require()
         return records
+
+    def code_stamps(self) -> list[str]:
+        """Return the stamps of the code that took part so far: at the start, and in each recorded round."""
+        stamps = [self.identity.code, *(line.get("code") for line in self.read_rounds())]
+        return list(dict.fromkeys(stamp for stamp in stamps if stamp is not None))
 
     def rewind(self, checkpoint: Checkpoint | None) -> None:
         """Cut rounds.jsonl back to the checkpoint: later rounds are repeated, and its own line is never missing."""

@@ -1,5 +1,6 @@
 """The ledger: it is written before data is used, kept with the data, and refuses releases past its budgets."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -211,6 +212,7 @@ class Ledger:
             "head": self._log.head,
             "torn_bytes": len(self._log.torn),
             "recovered": tally.recovered,
+            "code": [{"code": code, "lines": lines} for code, lines in tally.lines_by_code.items()],
             "outstanding": [{"key": ticket.key, "line": ticket.seq + 1} for ticket in tally.outstanding_tickets()],
         }
 
@@ -234,7 +236,7 @@ class Ledger:
             if self._tally is not None:
                 self._tally.apply(entry, record)
             elif isinstance(entry, entries.OpenEntry):
-                self._tally = Tally(entry, created=record.at)
+                self._tally = Tally(entry, created=record.at, lines_by_code=Counter([record.code]))
             else:
                 raise InvalidInput(f"it says {entry.type!r}, and the first line opens.")
         except InvalidInput as error:

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from discreet.code_version import read_code_version
 from discreet.durable_files import sync_directory
 from discreet.errors import InvalidInput, LedgerDamaged, LedgerUnavailable
 from discreet.privacy.ledger.file_lock import lock_file
@@ -29,12 +30,16 @@ _HASH_BYTES = 75
 
 @dataclass(frozen=True)
 class Record:
-    """One complete line: its number, its hash, its time by the writer's clock, and its content."""
+    """One complete line: its number, its hash, its time by the writer's clock, its content, and the writer's code.
+
+    `code` is a stamp of `discreet.code_version`. It is None on lines of versions that wrote none.
+    """
 
     seq: int
     hash: str
     at: str
     body: dict[str, Any]
+    code: str | None = None
 
 
 class Log:
@@ -172,7 +177,8 @@ class Log:
         try:
             body = json.loads(payload)
             follows = (body.pop("seq"), body.pop("prev")) == (self.length, self.head)
-            record = Record(seq=self.length, hash=digest, at=body.pop("at"), body=body)
+            follows &= isinstance(body.get("code"), str | None)
+            record = Record(self.length, digest, at=body.pop("at"), code=body.pop("code", None), body=body)
         except (ValueError, KeyError, TypeError, AttributeError):  # hashed, but not by us
             follows = False
         if not follows:
@@ -204,10 +210,11 @@ class Log:
 
 
 def _encode(seq: int, prev: str, body: dict[str, Any]) -> tuple[bytes, Record]:
-    at = datetime.now(UTC).isoformat(timespec="milliseconds")
-    payload = json.dumps({"seq": seq, "prev": prev, "at": at, **body}, separators=(",", ":"), allow_nan=False).encode()
+    at, code = datetime.now(UTC).isoformat(timespec="milliseconds"), read_code_version().stamp
+    line = {"seq": seq, "prev": prev, "at": at, "code": code, **body}
+    payload = json.dumps(line, separators=(",", ":"), allow_nan=False).encode()
     digest = hashlib.sha256(payload).hexdigest()
-    return payload[:-1] + _hash_field(digest) + b"\n", Record(seq=seq, hash=digest, at=at, body=body)
+    return payload[:-1] + _hash_field(digest) + b"\n", Record(seq, digest, at=at, code=code, body=body)
 
 
 def _hash_field(digest: str) -> bytes:

@@ -38,6 +38,7 @@ class Tally:
     header: entries.OpenEntry
     created: str
     recovered: int = 0
+    lines_by_code: Counter[str | None] = field(default_factory=Counter)  # by the stamp of the code that wrote them
     _books: list[Accounts] = field(default_factory=list)
     _by_seq: dict[int, Reservation] = field(default_factory=dict)
     _by_key: dict[str, Reservation] = field(default_factory=dict)
@@ -108,6 +109,10 @@ class Tally:
         Raises:
             LedgerDamaged: The line can't follow the ones before it. Nothing changes.
         """
+        self._apply(entry, record, charges)
+        self.lines_by_code[record.code] += 1
+
+    def _apply(self, entry: Entry, record: Record, charges: list[Charges] | None) -> None:
         match entry:
             case entries.ReserveEntry():
                 self._reserve(entry, record, charges or self.charges_for(entry.releases))
