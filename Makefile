@@ -17,7 +17,7 @@ test-slow: $(READY)
 test-deploy: .venv/.flower ## run a real SuperLink and real clients, with TLS and keys, on this machine
 	$(BIN)/python -m pytest tests/deploy -m deploy -n 2 --dist loadfile --timeout 900
 
-test-browser: .venv/.browser ## test the planner's page in headless Chromium (Debian's package chromium)
+test-browser: .venv/.browser ## test the pages in headless Chromium (Debian's package chromium)
 	$(BIN)/python -m pytest tests/browser -m browser -n 0
 
 test-gpu: $(READY) ## run the tests that need a CUDA device and write docs/gpu_tests.md; COMMIT names it outside of git

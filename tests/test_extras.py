@@ -77,6 +77,18 @@ def test_the_card_says_that_no_second_engine_was_asked():
     assert "discreet[check]" in done.stdout
 
 
+def test_a_picture_without_matplotlib_names_the_extra_and_a_page_has_the_numbers(tmp_path):
+    image, page = tmp_path / "a.png", tmp_path / "a.html"
+    command = ["tradeoff", "clients", "--clients", "10,100", "--picture"]
+    done = run_command(*command, str(image))
+    assert (done.returncode, image.exists()) == (2, False)
+    assert "A picture like a.png needs matplotlib, which is not installed." in done.stderr
+    assert "pip install 'discreet[report]'" in done.stderr
+    assert run_command(*command, str(page)).returncode == 0
+    assert "discreet[report]" in page.read_text()
+    assert page.read_text().count("<table") == 3
+
+
 def test_training_without_torch_names_the_extra_and_exits_with_2():
     done = run_command("run")
     assert done.returncode == 2
@@ -101,7 +113,7 @@ def test_every_extra_that_is_named_exists_and_has_its_library():
 
 def test_the_core_depends_on_no_library_of_an_extra():
     core = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    heavy = {*(library.replace("_", "-") for library in EXTRAS), "scipy", "scikit-learn", "plotly"}
+    heavy = {*(library.replace("_", "-") for library in EXTRAS), "scipy", "scikit-learn"}
     assert not [line for line in core if line.startswith(tuple(heavy))]
 
 

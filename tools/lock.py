@@ -24,7 +24,6 @@ LATER = (  # what later extras will need, so that one lock covers them all
     "cryptography",
     "tomlkit",
     "safetensors",
-    "plotly",
     "matplotlib",
     "scikit-learn",
 )

@@ -22,13 +22,7 @@ def main() -> None:
             stdout=subprocess.DEVNULL,
         )
         sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium has no sandbox for root
-        options = [
-            "--headless",
-            "--disable-gpu",
-            "--hide-scrollbars",
-            "--virtual-time-budget=5000",
-            f"--window-size={SIZE}",
-        ]
+        options = ["--headless", "--disable-gpu", "--hide-scrollbars", f"--window-size={SIZE}"]
         page = (run / "report.html").as_uri()
         subprocess.run(
             ["chromium", *sandbox, *options, f"--screenshot={TARGET}", page], check=True, stderr=subprocess.DEVNULL

@@ -291,7 +291,7 @@ def new_run_path(name: str) -> Path:
 
 def write_page(directory: Path) -> Path:
     """Write report.html into a run directory, and return its path."""
-    from discreet.report import run_page  # imports plotly, which training doesn't need
+    from discreet.report import run_page  # training itself needs no page
 
     return run_page.write(directory)
 

@@ -2,22 +2,20 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from discreet.experiment.metrics import capitalize, is_share
 from discreet.report import run_page
-from discreet.report.comparison_rows import TUNING, Row, columns, describe_seeds, heading, notes, short_names
+from discreet.report.chart_figures import render_chart
+from discreet.report.comparison_rows import TUNING, Row, columns, describe_seeds, notes, short_names
+from discreet.report.curves import Curve, Panel, Point
 from discreet.report.markup import Html, join, table, tag
 from discreet.report.page_sections import code_block, section
-from discreet.report.plotly_figures import COLOURS, layout, render_figure
 
 NAME = "compare.html"
 TABLE = "table.md"
 MAX_NAMES = 4  # more experiments than this are counted in the title, not named
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x")
-DASHES = ("solid", "dash", "dot")
 
 
 def write(folder: Path, rows: Sequence[Row], command: str) -> tuple[Path, Path]:
@@ -72,8 +70,12 @@ def _body(rows: Sequence[Row], title: str, command: str) -> Iterator[Html]:
     cells = zip(*(map(_keep_on_one_line, column.cells) for column in shown), strict=True)
     metrics = list(dict.fromkeys(row.metric for row in rows if row.metric))
     charts = [
-        section(f"{capitalize(metric)}, measured on test data", render_metric(rows, metric), covered=False)
-        for metric in metrics
+        section(
+            f"{capitalize(metric)}, measured on test data",
+            render_metric(rows, metric, f"metric-{index}"),
+            covered=False,
+        )
+        for index, metric in enumerate(metrics)
     ]
     other_notes = tag("p", " ".join(notes(rows)[:-1]), class_="note")  # the last note is in the header
     headings = [_keep_on_one_line(column.heading) for column in shown]
@@ -87,94 +89,57 @@ def _body(rows: Sequence[Row], title: str, command: str) -> Iterator[Html]:
     yield tag("footer", tag("p", _FOOTER))
 
 
-def render_metric(rows: Sequence[Row], metric: str) -> Html:
-    """Chart a metric by the first swept field, with a line for each experiment; as bars where nothing is swept."""
+def render_metric(rows: Sequence[Row], metric: str, key: str) -> Html:
+    """Chart a metric by the first swept field, with a line for each experiment; as dots where nothing is swept."""
     measured = [row for row in rows if row.metric == metric]
-    swept = list(measured[0].swept)
-    figure, description = _line_figure(measured, swept, metric) if swept else _bar_figure(measured, metric)
     missing = [_join_fields(row, {path: path for path in row.swept}) for row in measured if row.is_missing]
-    note = tag("p", f"Not drawn, because the runs diverged: {'; '.join(missing)}.", class_="note") if missing else None
-    caption = f"{capitalize(metric)} after the last round" + (f" by {swept[0]}" if swept else "")
-    return render_figure(f"metric-{metric}", f"{caption}, with standard errors", description, figure, note, tall=True)
+    note = f"Not drawn, because the runs diverged: {'; '.join(missing)}." if missing else ""
+    figure = render_chart(metric_chart(measured, metric), key, note=note, source="results.jsonl")
+    return tag("div", figure, class_="charts")
 
 
-def _line_figure(rows: Sequence[Row], swept: list[str], metric: str) -> tuple[Any, str]:
-    import plotly.graph_objects as go
-
+def metric_chart(rows: Sequence[Row], metric: str) -> Panel:
+    """Return the chart of a metric after the last round, with standard errors."""
+    title, swept = f"{capitalize(metric)} after the last round", list(rows[0].swept)
+    if not swept:
+        names = tuple((float(place), row.name) for place, row in enumerate(rows))
+        curve = _metric_curve(metric, {float(place): row for place, row in enumerate(rows)})
+        options: dict[str, Any] = {"x_names": names, "as_rows": True}
+        return Panel(f"{title}{_ERRORS}", metric, "", (curve,), percent=is_share(metric), **options)
     x_field, *others = swept
-    series: dict[str, list[Row]] = {}
+    positions = _positions(list(dict.fromkeys(row.swept[x_field] for row in rows)))
+    series: dict[str, dict[float, Row]] = {}
     for row in rows:
-        series.setdefault(_join_fields(row, short_names(others)), []).append(row)
-    values = list(dict.fromkeys(row.swept[x_field] for row in rows))
-    axis, positions = _x_axis(values)
-    style = layout(short_names(swept)[x_field], percent=is_share(metric))
-    style["xaxis"] = {**style["xaxis"], **axis}
-    style |= {"height": 400, "showlegend": len(series) > 1, "hovermode": "closest"}
-    figure = go.Figure(layout=style)
-    for index, (name, cells) in enumerate(series.items()):
-        kept = [row for row in cells if not row.is_missing]
-        turn, colour = divmod(index, len(COLOURS))
-        figure.add_scatter(
-            x=[positions[row.swept[x_field]] for row in kept],
-            y=[row.mean for row in kept],
-            error_y={"array": [row.standard_error or 0 for row in kept], "thickness": 1.5, "width": 5},
-            name=escape(name),
-            mode="lines+markers",
-            line={"color": COLOURS[colour], "width": 2, "dash": DASHES[turn % len(DASHES)]},
-            marker={"size": 7, "symbol": SYMBOLS[index % len(SYMBOLS)]},
-            customdata=[row.swept[x_field] for row in kept],
-            hovertemplate=f"%{{customdata}}: %{{y:{_format(metric)}}}<extra>{escape(name)}</extra>",
-        )
-    values_in_words = "; ".join(
-        f"{name}: {', '.join(f'{row.format_metric()} at {row.swept[x_field]}' for row in cells)}"
-        for name, cells in series.items()
+        series.setdefault(_join_fields(row, short_names(others)), {})[positions[row.swept[x_field]]] = row
+    low, high = min(positions.values()), max(positions.values())
+    return Panel(
+        f"{title} by {x_field}{_ERRORS}",
+        short_names(swept)[x_field],
+        "",
+        tuple(_metric_curve(name, cells) for name, cells in series.items()),
+        log_x=0 < 5 * low <= high < math.inf,  # numbers that are far apart
+        percent=is_share(metric),
+        x_names=tuple((x, name) for name, x in positions.items()),
     )
-    return figure, f"Line chart of {heading(metric)} by {x_field}. {values_in_words}."
 
 
-def _bar_figure(rows: Sequence[Row], metric: str) -> tuple[Any, str]:
-    import plotly.graph_objects as go
-
-    style = layout("", percent=is_share(metric))
-    style["xaxis"] = {**style["xaxis"], "type": "category", "tickformat": ""}
-    figure = go.Figure(layout=style | {"height": 400, "showlegend": False, "hovermode": "closest", "bargap": 0.5})
-    kept = [row for row in rows if not row.is_missing]
-    figure.add_bar(
-        x=[escape(row.name) for row in kept],
-        y=[row.mean for row in kept],
-        error_y={
-            "array": [row.standard_error or 0 for row in kept],
-            "thickness": 2,
-            "width": 7,
-            "color": COLOURS[1],
-        },
-        marker={"color": COLOURS[0]},
-        width=min(0.5, 0.15 * len(kept)),
-        hovertemplate=f"%{{x}}: %{{y:{_format(metric)}}}<extra></extra>",
-    )
-    values_in_words = "; ".join(f"{row.name}: {row.format_metric()}" for row in rows)
-    return figure, f"Bar chart of {heading(metric)}. {values_in_words}."
+def _metric_curve(name: str, rows: Mapping[float, Row]) -> Curve:
+    known = {x: row for x, row in rows.items() if not row.is_missing}
+    means = tuple(Point(x, math.nan if row.mean is None else row.mean) for x, row in known.items())
+    return Curve(name, means, errors=tuple(row.standard_error or 0.0 for row in known.values()))
 
 
-def _x_axis(values: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings of the x-axis and the position of each value; logarithmic if numbers are far apart."""
+def _positions(values: list[str]) -> dict[str, float]:
+    """Return where each value is along the x-axis: at its number, or one after another if some are not numbers."""
     try:
-        numbers = {value: float(value) for value in values}
+        return {value: float(value) for value in values}
     except ValueError:
-        return {"type": "category", "tickformat": "", "categoryarray": values}, {value: value for value in values}
-    low, high = min(numbers.values()), max(numbers.values())
-    is_wide = math.isfinite(high) and 0 < 5 * low <= high
-    ticks = {"tickvals": list(numbers.values()), "ticktext": list(numbers), "tickformat": ""}
-    return {"type": "log" if is_wide else "linear", **ticks}, numbers
+        return {value: float(place) for place, value in enumerate(values)}
 
 
 def _join_fields(row: Row, names: Mapping[str, str]) -> str:
     """Name a row by its experiment and its values of some swept fields, given as path and name."""
     return ", ".join([row.name, *(f"{name} {row.swept[path]}" for path, name in names.items())])
-
-
-def _format(metric: str) -> str:
-    return ".2%" if is_share(metric) else ".4~g"
 
 
 def _keep_on_one_line(text: str) -> str:
@@ -186,6 +151,7 @@ def _join_names(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
+_ERRORS = ", with standard errors"
 _FOOTER = (
     "Written by discreet from results.jsonl in the same folder. Test metrics were computed from the data without "
     "noise: show them only to those who may see the data."

@@ -11,7 +11,7 @@ from discreet.report.theme import is_drawable, visible_points
 
 Side: TypeAlias = Literal["left", "center", "right"]
 
-LETTER, LINE, DISTANCE = 0.017, 0.11, 0.015  # width of a letter, height and distance of a name; the panel is 1
+LINE, DISTANCE = 0.11, 0.015  # height and distance of a name; the panel is 1
 OVERHANG = 0.05  # how far a name may extend beyond the last value
 SAMPLES = 12  # steps from one point of a curve to the next
 MARKER_WEIGHT = 4  # a point counts as much as this many samples: a marker is larger than its line
@@ -30,11 +30,17 @@ class LabelPlace(NamedTuple):
     side: Side
 
 
-def place_label(mark: Mark, panel: Panel) -> LabelPlace:
-    """Find the place where the name of a mark covers least; among equals, below a mark that is low."""
+def place_label(mark: Mark, panel: Panel, letter: float) -> LabelPlace:
+    """Find the place where the name of a mark covers least; among equals, below a mark that is low.
+
+    Args:
+        mark: The mark.
+        panel: Its panel.
+        letter: The width of a letter, as a share of the panel's width.
+    """
     frame = _UnitFrame(panel)
     samples, prefers_below = list(_sample_curves(frame, panel)), is_low(mark, panel)
-    point, width = frame.to_unit(mark.point), LETTER * len(mark.name)
+    point, width = frame.to_unit(mark.point), letter * len(mark.name)
 
     def cost(place: LabelPlace) -> tuple[float, int]:
         left = point.x - {"left": 0.0, "center": width / 2, "right": width}[place.side]

@@ -12,10 +12,11 @@ from discreet.experiment.run_directory.run_data import RunData
 from discreet.privacy.guarantee import split_by_largest_epsilon
 from discreet.privacy.wording import compact, round_up
 from discreet.report import charts
+from discreet.report.chart_figures import render_chart
+from discreet.report.curves import Level, Panel
 from discreet.report.guarantee_card import guarantee_card, other_clients_table
 from discreet.report.markup import Child, Html, bullet_list, definition_list, details, tag
 from discreet.report.number_format import format_number
-from discreet.report.plotly_figures import Chart, Level, Line, numbers_table, render_chart
 
 Tile: TypeAlias = tuple[str, str, str]
 
@@ -63,7 +64,7 @@ def uncovered_tiles(run: RunData) -> Iterator[Tile]:
     """Yield name, value and note of each main number that the guarantee does not cover."""
     for name, series in list(run.metrics().items())[:1]:
         last, level = max(series), charts.constant_level(run, name)
-        comparison = f"{level.name}: {format_number(level.value)}; " if level else ""
+        comparison = f"{level.name}: {format_number(level.y)}; " if level else ""
         yield name, charts.format_metric(name, series[last]), f"round {last:,}; {comparison}{NOT_COVERED}"
     seconds = [value for value in run.series("seconds").values() if math.isfinite(value)]
     if seconds:
@@ -94,12 +95,12 @@ def epsilon_by_round(run: RunData) -> Html | None:
     spent = run.series("epsilon")
     if not spent:
         return None
-    level = Level("promised", run.promise.epsilon) if run.promise else None
+    levels = (Level("promised", run.promise.epsilon),) if run.promise else ()
     bound = run.promise or run.main_guarantee
     delta = f" at δ = {compact(bound.delta)}" if bound else ""
-    chart = Chart("spent", f"ε spent{delta}", (Line("ε spent", spent),), level=level, from_zero=True)
+    chart = charts.round_chart(f"ε spent{delta}", {"ε spent": spent}, levels=levels, from_zero=True)
     why = "A bound on what could be learned by the end of each round. It follows from the plan, not from the data."
-    return section("Privacy spent by round", tag("p", why), render_chart(chart), numbers_table("ε by round", chart))
+    return section("Privacy spent by round", tag("p", why), _figures("spent", [chart]))
 
 
 def quality(run: RunData) -> Html | None:
@@ -109,7 +110,7 @@ def quality(run: RunData) -> Html | None:
         return None
     data = "test data and on training data" if run.training_metrics else "test data"
     why = f"Measured on {data} without noise: these numbers reveal something about that data."
-    return _uncovered_section(f"{list_metrics(list(run.metrics())[:2])} by round", why, pictures)
+    return _uncovered_section(f"{list_metrics(list(run.metrics())[:2])} by round", why, "quality", pictures)
 
 
 def norms(run: RunData) -> Html | None:
@@ -119,13 +120,13 @@ def norms(run: RunData) -> Html | None:
         return None
     if not clipped:
         why = "The norms of the clients' updates. This algorithm does not clip whole updates."
-        return _uncovered_section("Update norms by round", why, sizes)
+        return _uncovered_section("Update norms by round", why, "norms", sizes)
     why = (
         "The norms of the clients' updates before any clip. If few are clipped, the clip norm could be smaller, and so "
         "could the noise. If nearly all are clipped, the model learns less than the clients send. Signal to noise is "
         "the norm of the sum of the clipped updates, divided by the norm of its noise."
     )
-    return _uncovered_section("Update norms and fraction clipped by round", why, [*sizes, *clipped])
+    return _uncovered_section("Update norms and fraction clipped by round", why, "norms", [*sizes, *clipped])
 
 
 def cohorts(run: RunData) -> Html | None:
@@ -137,9 +138,9 @@ def cohorts(run: RunData) -> Html | None:
     if len(set(sizes.values())) == 1:
         sentence = f"{format_number(next(iter(sizes.values())))} clients took part in every round.{sent}"
         return section("Participants", tag("p", sentence), covered=False)
-    chart = Chart("cohort", "Clients that took part", (Line("clients", sizes),), from_zero=True)
+    chart = charts.round_chart("Clients that took part", {"clients": sizes}, from_zero=True)
     why = "The number of clients that took part. The sums were divided by the expected number, which is public."
-    return _uncovered_section("Participants by round", why + sent, [chart])
+    return _uncovered_section("Participants by round", why + sent, "cohort", [chart])
 
 
 def rows_left_out(run: RunData) -> Html | None:
@@ -219,9 +220,16 @@ def _describe_traffic(run: RunData) -> str:
     return f" In a round, each received {format_number(down[-1])} bits and sent {format_number(up[-1])} bits."
 
 
-def _uncovered_section(name: str, why: str, pictures: list[Chart]) -> Html:
-    figures = tag("div", *map(render_chart, pictures), class_="charts")
-    return section(name, tag("p", why), figures, numbers_table(name, *pictures), covered=False)
+def _uncovered_section(name: str, why: str, key: str, pictures: list[Panel]) -> Html:
+    return section(name, tag("p", why), _figures(key, pictures), covered=False)
+
+
+def _figures(key: str, pictures: list[Panel]) -> Html:
+    figures = (
+        render_chart(chart, f"{key}-{index}", source="rounds.jsonl", note=charts.describe_gaps(chart))
+        for index, chart in enumerate(pictures)
+    )
+    return tag("div", *figures, class_="charts")
 
 
 def section(name: str, *children: Child, covered: bool = True) -> Html:

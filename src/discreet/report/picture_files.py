@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from discreet.errors import InvalidInput
+from discreet.extras import import_library
 from discreet.report.curves import Picture
 from discreet.report.matplotlib_figures import render_image
-from discreet.report.plotly_page import render_page
+from discreet.report.picture_page import render_page
 from discreet.report.run_page import write_atomically
 
 FORMATS: Mapping[str, Callable[[Picture], str | bytes]] = {
@@ -27,8 +28,10 @@ def check_picture_path(path: Path) -> Path:
 
     Raises:
         InvalidInput: If the format is unknown, or the file can't be written.
+        MissingExtra: If matplotlib is not installed. A page needs it less: it has tables without it.
     """
-    picture_format(path)
+    if picture_format(path) != ".html":
+        import_library("matplotlib", f"A picture like {path.name}")
     problem = f"{path} can't be written"
     if not path.parent.is_dir():
         raise InvalidInput(f"{problem}: there is no folder {path.parent}.", fix="Create the folder first.")

@@ -10,14 +10,13 @@ from discreet.errors import InvalidInput
 from discreet.experiment.run_directory.run_data import RunData, read_run
 from discreet.report import page_sections
 from discreet.report.markup import Html, definition_list, html_document, join, tag
-from discreet.report.plotly_figures import script
 from discreet.report.verdict import judge
 
 NAME = "report.html"
 PUBLIC_NAME = "report-public.html"  # a name of its own, so that nobody shares the wrong file
 
-# The browser refuses to load anything, whatever the page contains.
-POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+# The browser loads nothing and runs no script, whatever the page contains.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def write(run_dir: Path, *, public: bool = False, out: Path | None = None) -> Path:
@@ -58,11 +57,10 @@ def render_page(run: RunData, *, public: bool = False) -> str:
 
 
 def html_page(title: str, body: Html) -> str:
-    """Return an HTML page with its style, and with the script for its charts if it has any; it loads nothing."""
+    """Return an HTML page with its style; it loads nothing and has no scripts."""
     style = files("discreet.report").joinpath("page.css").read_text(encoding="utf-8")
     policy = tag("meta", http_equiv="Content-Security-Policy", content=POLICY)
-    charts = script() if "data-chart=" in body else None
-    return html_document(title, [policy, tag("style", Html(style))], tag("body", body, charts))
+    return html_document(title, [policy, tag("style", Html(style))], tag("body", body))
 
 
 def _body(run: RunData, *, public: bool) -> Iterator[Html]:

@@ -4,12 +4,21 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from discreet.report.curves import Curve, Limit, Mark, Panel, Picture, Point
-from discreet.report.plotly_figures import COLOURS
+from discreet.report.curves import Curve, Limit, Mark, Panel, Point
 
-QUIET = "#7d8790"  # colour of limits and marks: contrast of at least 3:1 on white and on near-black
+# Colours of a light page. In a page each becomes the variable of page.css that has another value at night.
+COLOURS = ("#0b57b8", "#c87305", "#2a9c78", "#7a1f6a", "#4a3200")  # 3:1 on white; distinct for the colour-blind
+INK, SOFT, RULE, SHEET = "#1b2227", "#55616b", "#dde2e6", "#ffffff"
+VARIABLES: Mapping[str, str] = {
+    **{colour: f"var(--curve-{index})" for index, colour in enumerate(COLOURS)},
+    INK: "var(--ink)",
+    SOFT: "var(--soft)",
+    RULE: "var(--rule)",
+    SHEET: "var(--sheet)",
+}
+MARKERS = ("o", "s", "D", "^", "X")
 MAX_ALL_MARKERS = 30  # a curve of up to this many points has a marker at each
-SOME_MARKERS = 12  # markers of a longer curve whose colour is used twice
+SOME_MARKERS = 10  # markers of a longer curve that is not alone
 SAME_PLACE = 0.005  # relative difference below which two values are drawn in the same place
 
 
@@ -18,39 +27,39 @@ class Style(NamedTuple):
 
     Attributes:
         colour: The colour, as a hexadecimal number.
-        symbol: The number of the marker, from 0 to 4: plotly and matplotlib have different names for them.
-        is_repeated: Whether another curve has this colour, so that markers must distinguish them.
+        marker: The marker, by matplotlib's name.
+        is_alone: Whether the picture has no other name, so that a long curve needs no markers.
     """
 
     colour: str
-    symbol: int
-    is_repeated: bool
+    marker: str
+    is_alone: bool
 
 
-def curve_styles(picture: Picture) -> Mapping[str, Style]:
+def curve_styles(*panels: Panel) -> Mapping[str, Style]:
     """Return the style of each name, in order of appearance; the sixth has the first colour and another symbol."""
-    names = list(dict.fromkeys(curve.name for panel in picture.panels for curve in panel.curves))
+    names = list(dict.fromkeys(curve.name for panel in panels for curve in panel.curves))
     return {
-        name: Style(COLOURS[index % 5], (index + index // 5) % 5, is_repeated=index >= 5)
+        name: Style(COLOURS[index % 5], MARKERS[(index + index // 5) % 5], is_alone=len(names) == 1)
         for index, name in enumerate(names)
     }
 
 
-def y_values(curve: Curve, panel: Panel) -> list[float | None]:
-    """Return the values of a curve, with None where one can't be drawn: not finite, or without a logarithm."""
-    return [point.y if is_drawable(point, panel) else None for point in curve.points]
+def points_with_gaps(curve: Curve, panel: Panel) -> list[Point]:
+    """Return the points of a curve, with NaN where one can't be drawn."""
+    return [point if is_drawable(point, panel) else Point(point.x, math.nan) for point in curve.points]
 
 
 def marker_count(curve: Curve, panel: Panel, style: Style) -> int:
     """Return about how many points have a marker: all of a short curve, or of one with a point between two gaps."""
-    is_drawn = [False, *(y is not None for y in y_values(curve, panel)), False]
+    is_drawn = [False, *(is_drawable(point, panel) for point in curve.points), False]
     has_lone_point = any(
         here and not (before or after)
         for before, here, after in zip(is_drawn, is_drawn[1:], is_drawn[2:], strict=False)
     )
     if len(curve.points) <= MAX_ALL_MARKERS or has_lone_point:
         return len(curve.points)
-    return SOME_MARKERS if style.is_repeated else 0
+    return 0 if style.is_alone else SOME_MARKERS
 
 
 def is_covered(curve: Curve, panel: Panel) -> bool:
@@ -75,8 +84,7 @@ def visible_marks(panel: Panel) -> list[Mark]:
 
 def visible_points(curve: Curve, panel: Panel) -> dict[float, float]:
     """Return the points of a curve that can be drawn, as y by x."""
-    pairs = zip(curve.points, y_values(curve, panel), strict=True)
-    return {point.x: y for point, y in pairs if y is not None}
+    return {point.x: point.y for point in curve.points if is_drawable(point, panel)}
 
 
 def is_drawable(point: Point, panel: Panel) -> bool:

@@ -1,18 +1,18 @@
-"""The planner's page: labelled sliders, four charts, and no content from other servers."""
+"""The planner's page: labelled sliders, the answer to their question, and no content from other servers."""
 
 import json
 import math
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib.resources import files
+from typing import Any
 
 from discreet.part import to_plain
+from discreet.planning.planner.answer_sections import answer_sections
 from discreet.planning.planner.slider_question import LARGEST_DELTA, MECHANISM_NOTES, MECHANISMS, MOST, slider_stops
 from discreet.planning.planner.slider_start import StartPosition
 from discreet.privacy.wording import compact
 from discreet.report.markup import Html, html_document, join, tag
-from discreet.report.plotly_figures import COLOURS, layout
-from discreet.report.theme import QUIET
 
 TITLE = "What privacy costs"
 
@@ -26,29 +26,19 @@ LABELS: Mapping[str, str] = {
 }
 FACTS: Mapping[str, str] = {"dimension": "Parameters", "examples": "Examples per client"}
 VIEWS: Mapping[str, str] = {"server": "the server", "public": "the public (released models)"}
-CHARTS: Mapping[str, tuple[str, str, str]] = {  # caption, horizontal axis, vertical axis
-    "epsilon": ("ε against noise", "noise multiplier", "ε of all rounds"),
-    "noise": ("Noise against rounds", "rounds", "noise multiplier"),
-    "noise_to_signal": ("Noise to signal against clients", "clients", "noise to signal"),
-    "bytes": ("Expected bytes against rounds", "rounds", "bytes, up and down"),
-}
-TILES: Mapping[str, str] = {
-    "noise_multiplier": "Noise multiplier",
-    "noise_to_signal": "Noise to signal, best case",
-    "client_expected": "Expected bytes, one client",
-    "all_total": "Expected bytes, all clients",
-}
 
 
-def render_page(start: StartPosition) -> str:
-    """Return the whole page; its scripts and styles are separate files, so that no inline code may run."""
+def render_page(start: StartPosition, answer: Mapping[str, Any]) -> str:
+    """Return the whole page with the answer to its first question.
+
+    Its script and styles are separate files, so that no inline code may run.
+    """
     styles = [tag("link", rel="stylesheet", href=name) for name in ("page.css", "planner.css")]
     body = join(
         [
             tag("header", tag("p", "Planner", class_="eyebrow"), tag("h1", TITLE), *_notes(start)),
-            tag("main", tag("div", _controls(start), _answer(), class_="planner")),
+            tag("main", tag("div", _controls(start), _answer(start, answer), class_="planner")),
             tag("footer", tag("p", _FOOTER)),
-            tag("script", "", src="plotly.js", defer=True),
             tag("script", "", src="planner.js", defer=True),
         ]
     )
@@ -58,14 +48,11 @@ def render_page(start: StartPosition) -> str:
 @lru_cache(maxsize=1)
 def page_assets() -> Mapping[str, tuple[str, bytes]]:
     """Return the files that the page loads, by name, each with its media type and its bytes."""
-    from plotly.offline import get_plotlyjs
-
     ours, report = files("discreet.planning.planner"), files("discreet.report")
     return {
         "page.css": ("text/css; charset=utf-8", report.joinpath("page.css").read_bytes()),
         "planner.css": ("text/css; charset=utf-8", ours.joinpath("planner.css").read_bytes()),
         "planner.js": ("text/javascript; charset=utf-8", ours.joinpath("planner.js").read_bytes()),
-        "plotly.js": ("text/javascript; charset=utf-8", get_plotlyjs().encode()),
     }
 
 
@@ -78,7 +65,7 @@ def _notes(start: StartPosition) -> Iterator[Html]:
     )
     if start.note:
         yield tag("p", start.note, class_="note")
-    yield tag("noscript", tag("p", "This page needs JavaScript: only its own files, none from other servers."))
+    yield tag("noscript", tag("p", "The sliders need JavaScript; below is the answer to their first position."))
 
 
 def _controls(start: StartPosition) -> Html:
@@ -124,26 +111,13 @@ def _slider(name: str, label: str, now: float) -> Html:
     return tag("div", *_number(name, label, now), slider, class_="slider")
 
 
-def _answer() -> Html:
-    tiles = (
-        tag(
-            "div",
-            tag("dt", label),
-            tag("dd", "…", id=f"tile-{name}"),
-            *([tag("dd", "", id="client-most", class_="more")] if name == "client_expected" else []),
-        )
-        for name, label in TILES.items()
-    )
-    charts = (
-        tag("figure", tag("figcaption", caption), tag("div", id=f"chart-{name}", class_="chart", role="img"))
-        for name, (caption, _, _) in CHARTS.items()
-    )
-    verdict = tag("div", tag("p", "…", id="sentence"), tag("ul", id="warnings"), class_="verdict none", id="verdict")
+def _answer(start: StartPosition, answer: Mapping[str, Any]) -> Html:
+    sections = answer_sections(start.question, answer)
     return tag(
         "section",
-        tag("div", verdict, role="status", aria_live="polite"),
-        tag("dl", *tiles, class_="tiles"),
-        tag("div", tag("div", *charts, class_="charts"), class_="part", id="charts"),
+        tag("div", sections["verdict"], id="verdict", role="status", aria_live="polite"),
+        tag("div", sections["tiles"], id="tiles"),
+        tag("div", sections["charts"], id="charts"),
         class_="answer",
         aria_label="What it costs",
     )
@@ -151,15 +125,11 @@ def _answer() -> Html:
 
 def _script_data(start: StartPosition) -> str:
     """Return what the script needs, as JSON."""
-    axes = {name: {"x_label": x_label, "y_label": y_label} for name, (_, x_label, y_label) in CHARTS.items()}
     return json.dumps(
         {
             "question": to_plain(start.question),
             "stops": {name: slider_stops(name) for name in LABELS},
             "mechanism_notes": MECHANISM_NOTES,
-            "axes": axes,
-            "layout": layout(),
-            "colours": [*COLOURS[:2], QUIET],
         }
     )
 

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.part import from_plain
 from discreet.planning.planner import planner_page
+from discreet.planning.planner.answer_sections import answer_sections
 from discreet.planning.planner.slider_answer import answer_question
 from discreet.planning.planner.slider_question import Question
 from discreet.planning.planner.slider_start import StartPosition
@@ -23,10 +24,10 @@ ADDRESS = "127.0.0.1"
 PATIENCE = 5.0  # seconds after which an answer has fewer points
 LONGEST = 2000  # characters of a request's path
 HEADERS = {
-    # the browser refuses to load anything from other servers; plotly sets styles as it draws
+    # the browser refuses to load anything from other servers; drawings have styles of their own
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
-        "img-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -44,15 +45,19 @@ class PlannerServer(ThreadingHTTPServer):
     allow_reuse_address = True
 
     def __init__(self, start: StartPosition, port: int = 0) -> None:
-        self.text = planner_page.render_page(start).encode()
+        self.start = start
         self.token = secrets.token_urlsafe(24)
-        self.computing = Lock()  # one answer at a time: two would slow each other down
+        self.computing = Lock()  # one answer at a time: two would slow each other down, and matplotlib has one state
         super().__init__((ADDRESS, port), PlannerHandler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Print errors, except for a browser that closes its connection."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
+
+    def page(self) -> bytes:
+        """Return the page with the answer to its first question."""
+        return planner_page.render_page(self.start, answer_question(self.start.question, PATIENCE)).encode()
 
     @property
     def url(self) -> str:
@@ -93,7 +98,9 @@ class PlannerHandler(BaseHTTPRequestHandler):
         if not secrets.compare_digest(token.encode(), self.server.token.encode()) or not slash:
             return self._refuse(HTTPStatus.NOT_FOUND, "There is nothing here.")
         if name == "":
-            return self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.server.text)
+            with self.server.computing:
+                page = self.server.page()
+            return self._send(HTTPStatus.OK, "text/html; charset=utf-8", page)
         if name == "answer":
             return self._answer(query)
         if name in planner_page.page_assets():
@@ -118,12 +125,13 @@ class PlannerHandler(BaseHTTPRequestHandler):
         try:
             with self.server.computing:
                 answer = answer_question(question, PATIENCE)
+                sections = answer_sections(question, answer)
         except DiscreetError as error:
             return self._refuse(HTTPStatus.BAD_REQUEST, str(error))
         except Exception as error:  # noqa: BLE001 - our own bug: the page says so and keeps working
             message = f"The planner failed to answer, which is a bug ({type(error).__name__})."
             return self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, message)
-        return self._send_json(HTTPStatus.OK, answer)
+        return self._send_json(HTTPStatus.OK, {**answer, "sections": sections})
 
     def _refuse(self, status: HTTPStatus, message: str) -> None:
         self._send_json(status, {"error": message})
