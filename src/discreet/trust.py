@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InvalidInput
+from discreet.logs import get_log
+
+log = get_log(__name__)
 
 SHOWN_DIGITS = 12  # of a digest in a sentence
 
@@ -112,6 +115,7 @@ class Trust:
             UntrustedCode: Nobody has trusted it.
         """
         if not self.allows(code):
+            log.warning("own code refused", sha256=code.sha256)
             raise UntrustedCode(f"This would run {code.describe()}, and you have not trusted it.", fix=self.remedy)
 
     @classmethod

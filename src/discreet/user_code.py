@@ -24,8 +24,11 @@ from pydantic import BeforeValidator
 
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.lazy_torch import nn
+from discreet.logs import get_log
 from discreet.module_files import ModuleFiles, is_installed, source_of_module
 from discreet.trust import CodeFile, OwnCode, Trust
+
+log = get_log(__name__)
 
 REFERENCE = re.compile(r"(?P<location>[^:]+(:[\\/][^:]+)?):(?P<name>[^\W\d]\w*)")  # a Windows drive has a colon too
 FILE_MODULE_PREFIX = "discreet_own_"  # of the names of modules that were imported from a file
@@ -235,6 +238,7 @@ class _ContentLoader(SourceFileLoader):
         self._content = file.content
 
     def get_code(self, fullname: str) -> CodeType:
+        log.info("own code loaded", path=Path(self.path), sha256=hashlib.sha256(self._content).hexdigest())
         return self.source_to_code(self._content, self.path)
 
 
@@ -271,6 +275,7 @@ def _serve_files(files: Sequence[CodeFile]) -> None:
 
 
 def _import_module(name: str) -> ModuleType:
+    log.info("own package imported", package=name)
     try:
         return importlib.import_module(name)
     except DiscreetError:

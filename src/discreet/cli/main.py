@@ -12,6 +12,7 @@ import typer
 from discreet.cli import account, algorithms, compare, data, demo, deploy, init, ledger, plan, report, tradeoff, trust
 from discreet.cli import run as run_command
 from discreet.cli.help_page import use_plain_help
+from discreet.cli.log_options import add_log_options
 from discreet.cli.output import emit, print_error
 from discreet.code_version import read_code_version
 from discreet.errors import DiscreetError, InvalidInput
@@ -117,7 +118,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _dispatch(arguments: Sequence[str]) -> int:
     try:
-        command = use_plain_help(typer.main.get_command(app))
+        command = add_log_options(use_plain_help(typer.main.get_command(app)))
         code = command.main(list(arguments), prog_name="discreet", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as no_arguments:
         help_page = no_arguments.format_message()

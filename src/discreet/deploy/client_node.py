@@ -1,5 +1,6 @@
 """A client's node: it checks each request against the policy, counts it in the ledger, and answers or refuses it."""
 
+import hashlib
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,6 +24,7 @@ from discreet.engines.flower.signed_messages import Refusal, RequestHeader
 from discreet.engines.secure_terms import plan_session
 from discreet.errors import BudgetRefused, DiscreetError, InvalidInput, LedgerDamaged, LedgerUnavailable
 from discreet.experiment.promise.budget_check import check_budgets
+from discreet.logs import bind_fields, get_log
 from discreet.params import flatten
 from discreet.privacy.release import Release
 from discreet.secure_sums.secagg import key_agreement
@@ -31,6 +33,9 @@ from discreet.secure_sums.secagg.session_errors import SecaggError, TooFewClient
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.trust import Trust
 
+log = get_log(__name__)
+
+REQUEST_DIGITS = 16  # of the digest by which a log names a request
 NAME_BYTES = 16  # length of the name that the client draws for a secure session
 
 
@@ -98,10 +103,12 @@ class ClientNode:
             tuned_to = client_ledger.expected_event(policy, learner.algorithm, app.population, experiment.rounds)
             ledger = ClientLedger(folder, policy, tuned_to)
             journal = Journal(folder / "runs" / app.digest)
-            return cls(own_folder, app, learner, journal, ledger, read_key(folder / "identity.key"), say, lock)
+            node = cls(own_folder, app, learner, journal, ledger, read_key(folder / "identity.key"), say, lock)
         except BaseException:
             lock.close()
             raise
+        log.info("node opened", client=policy.client, experiment=app.digest, server=policy.server_key, path=folder)
+        return node
 
     @property
     def policy(self) -> Policy:
@@ -120,12 +127,21 @@ class ClientNode:
 
     def answer(self, request: bytes) -> bytes:
         """Answer a server's request. Never raises: a refusal is sent to the server and printed for the owner."""
+        with bind_fields(request=hashlib.sha256(request).hexdigest()[:REQUEST_DIGITS], client=self.policy.client):
+            return self._answer_or_refuse(request)
+
+    def _answer_or_refuse(self, request: bytes) -> bytes:
         try:
             about, body = signed_messages.read_request(request, bytes.fromhex(self.policy.server_key))
-            return signed_messages.encode_answer(self._answer(about, body))
+            with bind_fields(kind=about.kind, run=about.run, round=about.round + 1):
+                log.debug("request received")
+                answer = self._answer(about, body)
+                log.info("request answered")
+            return signed_messages.encode_answer(answer)
         except (ClientFault, LedgerDamaged, LedgerUnavailable) as fault:  # its message may be about data or local files
             return self._fault_reply(fault)
         except DiscreetError as refusal:
+            log.warning("request refused", error=type(refusal).__name__)
             self.say(f"Refused: {refusal}")
             return signed_messages.encode_refusal(Refusal(str(refusal), spent=isinstance(refusal, BudgetRefused)))
         except Exception as fault:  # noqa: BLE001 - whatever a server sends, the node stays
@@ -135,6 +151,7 @@ class ClientNode:
         """Report a fault to the owner in full, and to the server only its kind, since its message may contain data."""
         fault = fault.fault if isinstance(fault, ClientFault) else fault
         kind = type(fault).__name__
+        log.error("request failed", error=kind)
         self.say(f"Refused, after a fault of this node's own ({kind}): {fault}")
         return signed_messages.encode_refusal(
             Refusal(f"The request could not be answered ({kind}); the node's owner sees why.")
@@ -182,6 +199,7 @@ class ClientNode:
         entry = self.journal.find_attempt(about.run, about.round, broadcast.digest.hex())
         stored = self.journal.stored_reply(about.run, about.round, entry)
         if stored is not None:
+            log.info("reply replayed")
             return stored
         if self.journal.is_forgotten(about.run, about.round, entry):
             raise RequestRefused(f"Round {about.round + 1} was answered long ago, and the answer is no longer kept.")
@@ -231,6 +249,7 @@ class ClientNode:
             raise RequestRefused("This round of the secure sum was already answered, for another broadcast.")
         commit = self._reserve(about, entry)
         if reply is not None:
+            log.info("reply replayed")
             commit()
             return reply
         with wrap_client_faults():

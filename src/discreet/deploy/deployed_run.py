@@ -24,9 +24,12 @@ from discreet.experiment.run_directory import run_keys
 from discreet.experiment.run_directory.resume_check import check_version
 from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.experiment.run_directory.run_record import RunRecord
+from discreet.logs import get_log
 from discreet.part import to_plain
 from discreet.randomness.streams import RunKey
 from discreet.trust import Trust
+
+log = get_log(__name__)
 
 
 @dataclass(frozen=True)
@@ -109,15 +112,17 @@ class DeployedRun:
         job = job_builder.build_job(app.source(data_dir, self.trust), key, declared=app.population, public=public)
         if isinstance(app.experiment.task, TableTask):  # nobody trains on the server's stand-in, so it is the test set
             job = replace(job, test_data=(job.data.inputs, job.data.targets))
-        engine = app.engine
+        engine, run = app.engine, _run_id(self.name, key)
+        log.info("deployed run prepared", client_run=run, experiment=app.digest)
         calls = ClientCalls(
             carrier=carrier,
             members=app.members,
-            run=_run_id(self.name, key),
+            run=run,
             experiment=app.digest,
             key=read_key(self.root.server / "server.key"),
             say=say,
             timeout=engine.timeout,
+            has_public_cohort=job.has_public_cohort,
         )
         return replace(
             job,

@@ -14,6 +14,7 @@ from discreet.durable_files import OWNER, write_durably
 from discreet.engines.flower.carrier import Carrier, Responder
 from discreet.engines.flower.reply_deadline import ReplyDeadline
 from discreet.errors import DiscreetError, InvalidInput
+from discreet.log_output import environment_settings, write_logs
 from discreet.trust import Trust
 
 SUBMIT = "Start the run with `discreet deploy submit`, which asks whether you trust it."
@@ -32,7 +33,8 @@ def main(carrier: Callable[[ReplyDeadline], Carrier], config: Mapping[str, Any],
     trust = Trust.of_code(str(config.get("trusted", "")).split(), SUBMIT)
     run = DeployedRun(root, name, bool(config.get("nodes")), trust)
     try:
-        with root.lock_run(name):  # only the process that holds the lock writes how the run ended
+        # Only the process that holds the lock writes how the run ended.
+        with write_logs(*environment_settings()), root.lock_run(name):
             _run_and_report(run, carrier, say)
     except DiscreetError as error:
         say(f"Error: {error}")
@@ -72,11 +74,12 @@ def build_responder(node: Mapping[str, Any], run: Mapping[str, Any], say: Callab
         )
 
     def answer(request: bytes) -> bytes:
-        client = ClientNode.open(folder, say)
-        try:
-            return client.answer(request)
-        finally:
-            client.close()  # the next request may go to another process
+        with write_logs(*environment_settings()):
+            client = ClientNode.open(folder, say)
+            try:
+                return client.answer(request)
+            finally:
+                client.close()  # the next request may go to another process
 
     return answer
 

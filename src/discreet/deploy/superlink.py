@@ -13,6 +13,9 @@ from discreet.deploy.deployment import Card
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.durable_files import ProcessLock
 from discreet.errors import InvalidInput, Unsupported
+from discreet.logs import get_log
+
+log = get_log(__name__)
 
 START_SECONDS = 300.0  # seconds in which a SuperLink must start, even on a slow machine
 END_SECONDS = 8.0  # seconds before it is killed; `discreet deploy server` waits a little longer
@@ -48,8 +51,8 @@ def run_superlink(
     root: DeploymentFolder, command: list[str], held: ProcessLock, environment: Mapping[str, str] | None = None
 ) -> "Iterator[subprocess.Popen[bytes]]":
     """Run a SuperLink while the block lasts. It logs to a file and inherits the lock `held`."""
-    with log_path(root).open("ab") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, pass_fds=(held.fd,))
+    with log_path(root).open("ab") as output:
+        process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, pass_fds=(held.fd,))
     held.write_process_id(process.pid)
     try:
         yield process
@@ -85,6 +88,7 @@ def register_nodes(root: DeploymentFolder, cards: list[Card], say: Callable[[str
             raise InvalidInput(f"{name} could not be registered: {flower_commands.last_line(output)}")
         known[name] = card.node_key
         online_clients.store_node_number(root, name, output)
+        log.info("client registered", client=name)
         say(f"Registered {name}.")
     noted.write_text(json.dumps(known), encoding="utf-8")
 

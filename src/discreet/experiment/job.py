@@ -19,10 +19,13 @@ from discreet.experiment.metrics import CONSTANT
 from discreet.experiment.promise import run_spending
 from discreet.experiment.promise.promise import Privacy
 from discreet.experiment.promise.released_rounds import ReleasedRound
+from discreet.logs import get_log
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
+
+log = get_log(__name__)
 
 METRIC_EXAMPLES = 100  # on which the names of metrics are found
 TRAINING_EXAMPLES = 10_000  # the most that evaluate_training looks at
@@ -113,7 +116,10 @@ class Job:
 
     def build_engine(self, block_size: int | None) -> Engine:
         """Build the engine of the settings. A resumed run passes the block size of its checkpoint."""
-        return self.settings.engine.build(EngineSetup(self.simulation, self.params, block_size, self.remote_engine))
+        engine = self.settings.engine.build(EngineSetup(self.simulation, self.params, block_size, self.remote_engine))
+        kind, device = self.settings.engine.kind, str(self.device)
+        log.info("engine built", engine=kind, device=device, block_size=engine.block_size)
+        return engine
 
     def evaluate(self, params: Params) -> dict[str, float]:
         """Evaluate the model on the test data. A squared error comes with that of a constant prediction."""
@@ -143,6 +149,10 @@ class Job:
         """The squared error of predicting the mean of the clients' targets for every test example."""
         targets = self.data.targets if self.data.order is None else self.data.targets[self.data.order]
         return float((self.test_data[1].double() - targets.double().mean(dim=0)).square().mean())
+
+    def has_public_cohort(self, round: int) -> bool:
+        """Whether anybody may know who is in a round, since the guarantee counts no secret draw."""
+        return self.algorithm.sampling.public_cohort(self.population, round) is not None
 
     def spent_epsilon(self, completed: int, released: Sequence[ReleasedRound] | None = None) -> float | None:
         """Return the ε of the client that has spent most after `completed` rounds.

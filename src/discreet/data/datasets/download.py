@@ -16,7 +16,10 @@ from discreet.data.datasets.dataset_catalog import DataSet, Download
 from discreet.data.datasets.dataset_files import DATA_DIR_HINT, find_archive, find_data_file
 from discreet.durable_files import sync_directory
 from discreet.errors import DiscreetError, InvalidInput
+from discreet.logs import get_log
 from discreet.paths import Paths
+
+log = get_log(__name__)
 
 CHUNK = 1 << 18
 TIMEOUT = 30  # seconds without any data
@@ -86,11 +89,14 @@ def _try_mirrors(source: Download, data: DataSet, folder: Path, file: IO[bytes],
     for url in source.urls:
         file.seek(0)
         file.truncate()
+        log.info("download started", dataset=data.name, url=url, bytes=source.size)
         try:
             _stream(url, source, file, progress)
         except _MirrorFailed as failure:
             failures.append(f"{url}: {failure}")
+            log.warning("download failed", dataset=data.name, url=url)
         else:
+            log.info("download verified", dataset=data.name, url=url, checksum=source.checksum)
             return
     raise DiscreetError(
         f"{data.name} could not be downloaded ({'; '.join(failures)}).",

@@ -9,7 +9,10 @@ from discreet.engines.flower import signed_messages
 from discreet.engines.flower.carrier import Carrier
 from discreet.engines.flower.flower_errors import BudgetsSpent, ClientsAway, ClientsRefused
 from discreet.engines.flower.signed_messages import Kind, Refusal, RequestHeader
+from discreet.logs import get_log
 from discreet.secure_sums.secagg import key_agreement
+
+log = get_log(__name__)
 
 NONCE_BYTES = 32
 REST_ROUNDS = 5  # in which a silent node is not asked again; doubled each time
@@ -47,6 +50,7 @@ class ClientCalls:
         key: The server's signing key.
         say: Prints a line for the server's operator.
         timeout: Seconds to wait for clients that are not online.
+        has_public_cohort: Whether the cohort of a round is public. Only then a log may say what its clients did.
         nodes_of_clients: The node of each client that has proven who it is.
     """
 
@@ -57,11 +61,13 @@ class ClientCalls:
     key: bytes = field(repr=False)
     say: Callable[[str], None]
     timeout: float = 600.0
+    has_public_cohort: Callable[[int], bool] = lambda _: False
     clock: Callable[[], float] = time.monotonic
     pause: Callable[[float], None] = time.sleep
     nodes_of_clients: dict[int, int] = field(default_factory=dict)
     _strangers: dict[int, str] = field(default_factory=dict)  # nodes that did not prove to be a client, and why
     _abandoned: set[int] = field(default_factory=set)
+    _online: set[int] = field(default_factory=set)
     _silent: dict[int, "Silence"] = field(default_factory=dict)  # nodes that are online and have not said who they are
 
     def await_clients(self, cohort: Sequence[int], enough: int, round: int) -> list[int]:
@@ -90,6 +96,8 @@ class ClientCalls:
                     self._waiting_message([client for client in cohort if client not in there], len(cohort), enough)
                 )
                 is_announced = True
+                if self.has_public_cohort(round):
+                    log.info("waiting for clients", round=round + 1, clients=len(cohort) - len(here))
             self.pause(LOOK_SECONDS)
         self._abandoned.update(missing)
         if len(here) >= enough:
@@ -149,9 +157,16 @@ class ClientCalls:
                 f"Refused by {reasons}",
                 revealed=opens and len(refusals) < len(requests),  # a client that did not answer may still do so
             )
+        for client, refusal in refusals.items():
+            self.log_problem(client, round, "BudgetRefused" if refusal.spent else "RequestRefused")
         for why, clients in alike.items():
             self.say(f"{self._names(clients)} refused round {round + 1}: {why}")
         return answers
+
+    def log_problem(self, client: int, round: int, error: str) -> None:
+        """Log that nothing of a client can be used in a round; but not if a secret draw decides who is asked."""
+        if self.has_public_cohort(round):
+            log.warning("client left out", client=self.members[client].name, round=round + 1, error=error)
 
     def _give_up_on_refusals(self, clients: int, enough: int) -> None:
         """Raise `ClientsRefused` if so many nodes refuse that `enough` clients can't come."""
@@ -181,18 +196,26 @@ class ClientCalls:
             for node in set(unknown) - set(replies):
                 times = self._silent.get(node, NO_SILENCE).times + (not awaited)
                 self._silent[node] = Silence(times, round + REST_ROUNDS * 2**times)
-        return {client for client, node in self.nodes_of_clients.items() if node in nodes}
+        there = {client for client, node in self.nodes_of_clients.items() if node in nodes}
+        for client in there - self._online:
+            log.info("client online", client=self.members[client].name, node=self.nodes_of_clients[client])
+        for client in self._online - there:
+            log.warning("client offline", client=self.members[client].name, node=self.nodes_of_clients[client])
+        self._online = there
+        return there
 
     def _identify(self, node: int, reply: bytes, nonce: bytes) -> None:
         answer = signed_messages.read_reply(reply)
         if isinstance(answer, Refusal):
             self._strangers[node] = answer.why
+            log.warning("node refused", node=node, error="RequestRefused")
             self.say(f"A node refused to say who it is: {answer.why}")
             return
         client, signature = int.from_bytes(answer[:4], "little"), answer[4:]
         is_member = client < len(self.members)
         statement = signed_messages.hello_statement(self.run, client, nonce)
         if not is_member or not key_agreement.is_signature_valid(self.members[client].identity, statement, signature):
+            log.warning("node refused", node=node, error="UnknownIdentity")
             self._strangers[node] = "It could not prove which client it is."
             self.say("A node could not prove which client it is, and is ignored.")
             return

@@ -68,6 +68,7 @@ class FlowerEngine:
         try:
             return signed_messages.decode_update(answer, broadcast.params, self.algorithm.mechanism.extra_values)
         except BadMessage as error:
+            self.calls.log_problem(client, broadcast.round, type(error).__name__)
             self.calls.say(f"Ignored what {self.calls.members[client].name} sent: {error}")
             return None
 

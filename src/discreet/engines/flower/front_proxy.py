@@ -27,6 +27,9 @@ from flwr.supercore.date import now
 from flwr.supercore.primitives.asymmetric import bytes_to_public_key, public_key_to_bytes, verify_signature
 
 from discreet.errors import InvalidInput
+from discreet.logs import get_log
+
+log = get_log(__name__)
 
 FLEET_CALLS = (  # not (un)register: the server's operator does that
     *("activate-node", "deactivate-node", "send-node-heartbeat", "pull-messages", "push-messages"),
@@ -65,6 +68,8 @@ class FrontProxy:
             return
         admitted = await self._admit(scope, receive)
         reply = _empty_reply(admitted) if isinstance(admitted, int) else await self._forward(scope, admitted)
+        if isinstance(admitted, int):
+            log.debug("call refused", status=admitted)
         with suppress(OSError):  # the client may have disconnected
             await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
             await send({"type": "http.response.body", "body": reply.body})

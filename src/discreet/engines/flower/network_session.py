@@ -6,11 +6,14 @@ from dataclasses import dataclass, field
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.client_calls import ClientCalls
 from discreet.engines.secure_terms import SessionPlan
+from discreet.logs import get_log
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.session_errors import SecaggError
 from discreet.secure_sums.secagg.session_messages import ROUND, SETUP, Stage, round_stages
 from discreet.secure_sums.secagg.session_server import Server
 from discreet.secure_sums.secagg.session_terms import Terms
+
+log = get_log(__name__)
 
 
 @dataclass
@@ -100,10 +103,14 @@ class NetworkSession:
         answers = self.calls.ask(
             _request_kind(stage), round, self.cohort, asked, self.server.terms.minimum, opens=stage.reveals_shares
         )
+        if self.calls.has_public_cohort(round):
+            silent = len(asked) - len(answers)
+            log.debug("stage completed", stage=stage.name, round=round + 1, clients=len(asked), dropouts=silent or None)
         for client, answer in answers.items():
             try:
                 self._setup_messages.pop(self.server.receive(answer), None)
             except SecaggError as error:
+                self.calls.log_problem(client, round, type(error).__name__)
                 self.calls.say(f"Ignored what {self.calls.members[client].name} sent: {error}")
 
 

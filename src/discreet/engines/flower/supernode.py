@@ -30,6 +30,9 @@ from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 from discreet.engines.flower.carrier import Responder
 from discreet.engines.flower.mailbox import Mailbox
 from discreet.errors import InvalidInput
+from discreet.logs import get_log
+
+log = get_log(__name__)
 
 SHORTEST_PAUSE = 0.1
 LONGEST_PAUSE = 2.0  # seconds between two polls; the longer nothing comes, the longer the pause
@@ -69,6 +72,7 @@ def run_node(place: SuperLinkAddress, answer: Responder, say: Callable[[str], No
     """
     with _connect(place) as (client, public):
         node = Node(node_id=_activate_node(client, public, place, say))
+        log.info("node connected", address=place.address, node=node.node_id)
         say(f"Connected to {place.address} as node {node.node_id}.")
         stop = threading.Event()
         threading.Thread(target=_send_heartbeats, args=(client, node, stop), daemon=True).start()
@@ -105,10 +109,12 @@ class ServerLink:
         except httpx.HTTPError as error:
             _end_if_refused(error, self.place)
             if not self.away:
+                log.warning("server is away", address=self.place.address)
                 self.say(f"{self.place.address} is away; waiting for it.")
             self.away = True
             return None
         if self.away:
+            log.info("server is back", address=self.place.address)
             self.say(f"{self.place.address} is back.")
         self.away = False
         return response

@@ -14,6 +14,9 @@ from discreet.engines.ray.ray_cluster import Cluster, load_ray
 from discreet.engines.ray.ray_engine import ParcelResult
 from discreet.engines.ray.worker import BroadcastArrays, Worker
 from discreet.errors import DiscreetError
+from discreet.logs import get_log
+
+log = get_log(__name__)
 
 PORTIONS_PER_WORKER = 8  # into which the data is divided for sending
 START_SECONDS = 300.0  # in which the first worker must be ready
@@ -55,6 +58,7 @@ class RayWorkers:
             self._shared_objects = self._put(embedded)
             for worker in range(self.size):
                 self._start(worker)
+            log.info("ray workers started", workers=self.size)
         except BaseException:
             self.end()
             raise
@@ -128,6 +132,7 @@ class RayWorkers:
     def _mark_started(self, worker: int, worker_versions: str | None) -> None:
         """Mark a worker as ready. One that could not start is not tried again: the others do its work."""
         if worker_versions is None:
+            log.warning("ray worker did not start", worker=worker)
             del self._actors[worker]
         elif worker_versions != versions():
             raise DiscreetError(
@@ -135,9 +140,11 @@ class RayWorkers:
                 fix="Install the same versions on every machine.",
             )
         else:
+            log.debug("ray worker ready", worker=worker)
             self._ready.add(worker)
 
     def replace(self, worker: int) -> None:
+        log.warning("ray worker lost", worker=worker)
         self._ready.discard(worker)
         self._ray.kill(self._actors.pop(worker))  # it may only be unreachable, and must not go on
         self._start(worker)

@@ -1,8 +1,10 @@
 """Play the rounds of a run: reserve in the ledger, gather the cohort's sum, step, and record what happened."""
 
 import time
+from contextlib import AbstractContextManager
 
 from discreet.algorithms.algorithm import ServerState
+from discreet.algorithms.declarations import trusted_parts
 from discreet.code_version import read_code_version
 from discreet.engines.engine import CohortSum, RoundRefused
 from discreet.experiment.job import Job
@@ -13,9 +15,12 @@ from discreet.experiment.promise import released_rounds
 from discreet.experiment.run_directory.checkpoint import Checkpoint
 from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.experiment.run_directory.run_record import RunRecord
+from discreet.logs import bind_fields, get_log
 from discreet.privacy.ledger import Ticket
 from discreet.randomness.purposes import Purpose
 from discreet.secure_sums.secagg.session_errors import RoundOver
+
+log = get_log(__name__)
 
 DIED = "The server stopped in this round, and may have seen its sum: it counts, and is not repeated."
 
@@ -37,7 +42,12 @@ class RoundPlayer:
         if self.ledger is None:
             return None
         releases = planned_releases(self.job, round, shared=self.record.shares_ledger)
-        return self.ledger.reserve(self.record.identity.round_key(round), releases) if releases else None
+        with self._bind_round(round):
+            return self.ledger.reserve(self.record.identity.round_key(round), releases) if releases else None
+
+    def _bind_round(self, round: int) -> AbstractContextManager[None]:
+        """Name run and round in all events of the block."""
+        return bind_fields(run=self.record.identity.id, round=round + 1)
 
     def is_open(self, round: int) -> bool:
         """Whether the round was begun with real clients, and its end was never recorded."""
@@ -51,15 +61,24 @@ class RoundPlayer:
         What a process had seen when it died counts. A secure sum is not repeated: it would come with fresh noise, for
         which nothing was planned. In clear, clients send the same bytes again.
         """
+        with self._bind_round(round):
+            state, line = self._play(round, state)
+            if "lost" not in line:
+                self._log_round(line)
+            return state, line
+
+    def _play(self, round: int, state: ServerState) -> tuple[ServerState, RoundRecord]:
         job, began = self.job, time.perf_counter()
         seen, self.in_flight, self.has_sum = self.in_flight, False, False
         if seen and job.algorithm.aggregation.is_secure:
+            log.warning("round lost", error="ProcessDied")
             return state, self._complete_record(_lost_round(round, DIED, revealed=True), state, None, began)
         broadcast = job.algorithm.broadcast(state, round, self.engine.simulation.public_update)
         try:
             gathered = self.engine.gather(broadcast, draw_cohort(job, round))
         except (RoundOver, RoundRefused) as lost:
             revealed = lost.revealed or seen
+            log.warning("round lost", error=type(lost).__name__)
             if isinstance(lost, RoundRefused):  # which ends the run too
                 if not revealed:
                     raise
@@ -90,6 +109,20 @@ class RoundPlayer:
             line |= diagnostics.round_diagnostics(job, gathered)
         return line | {"seconds": round(time.perf_counter() - began, 6), "code": read_code_version().stamp}
 
+    def _log_round(self, line: RoundRecord) -> None:
+        """Log the end of a round. How many clients joined is written only where the cohort is public."""
+        job, round = self.job, line["round"] - 1
+        cohort = job.algorithm.sampling.public_cohort(job.population, round)
+        asked = None if cohort is None else len(set(cohort) - job.spent_clients(round))
+        log.info(
+            "round finished",
+            rounds=job.rounds,
+            epsilon=line.get("epsilon"),
+            declared=bool(trusted_parts(job.algorithm)) or None,
+            clients=asked,
+            dropouts=None if asked is None else asked - line["clients"] or None,
+        )
+
     def save(self, done: int, state: ServerState, line: RoundRecord) -> None:
         run = self.record.identity.id
         self.record.save_checkpoint(Checkpoint(done, run, self.engine.block_size, self.experiment, line, state))
@@ -105,12 +138,14 @@ class RoundPlayer:
         round, noise_shares = happened
         cohort, shared = draw_cohort(self.job, round), self.record.shares_ledger
         releases = releases_of_round(self.job, round, cohort, noise_shares=noise_shares, shared=shared)
-        self.ledger.commit(ticket, releases)
+        with self._bind_round(round):
+            self.ledger.commit(ticket, releases)
 
     def void(self, ticket: Ticket | None) -> None:
         """Give back what was reserved for a round that released nothing; it stays reserved if the sum is known."""
         if self.ledger is not None and ticket is not None and not self.has_sum:
-            self.ledger.void(ticket)
+            with bind_fields(run=self.record.identity.id):
+                self.ledger.void(ticket)
 
 
 def _lost_round(round: int, why: str, *, revealed: bool) -> RoundRecord:

@@ -1,7 +1,7 @@
 """The training loop: reserve → sample → gather → step → record. It is the same for every engine."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -26,7 +26,11 @@ from discreet.experiment.run_directory.checkpoint import Checkpoint
 from discreet.experiment.run_directory.resume_check import check_unchanged
 from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.experiment.run_directory.run_record import RunIdentity, RunRecord, check_path_is_free
+from discreet.logs import bind_fields, get_log
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Ledger, Ticket
+
+log = get_log(__name__)
 
 Watch: TypeAlias = Callable[[RoundRecord], None]
 
@@ -89,6 +93,16 @@ def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch:
         if asked:
             asked[0].void(asked[1])  # nothing was trained yet
         raise
+    log.info(
+        "run started",
+        run=identity.id,
+        path=out,
+        rounds=job.rounds,
+        clients=job.population.clients,
+        expected_cohort=job.algorithm.sampling.expected_cohort(job.population),
+        promised_epsilon=None if job.privacy is None else job.privacy.largest_epsilon,
+        delta=None if job.privacy is None else job.privacy.delta,
+    )
     with record.lock():
         return _finish(job, record, key_dir, _train(job, record, None, watch, resumed=False))
 
@@ -106,6 +120,8 @@ def resume(job: Job, record: RunRecord, key_dir: Path | None, watch: Watch) -> O
         check_unchanged(job, record)
         checkpoint = record.load_checkpoint(job.algorithm.init(job.params))
         record.rewind(checkpoint)
+        done = checkpoint.completed if checkpoint else 0
+        log.info("run resumed", run=record.identity.id, path=record.path, round=done, rounds=job.rounds)
         return _finish(job, record, key_dir, _train(job, record, checkpoint, watch, resumed=True))
 
 
@@ -132,6 +148,7 @@ class _LoopEnd:
     released: list[ReleasedRound]
     stopped: str | None = None
     refused: bool = False
+    error: str | None = None
 
 
 def _train(job: Job, record: RunRecord, checkpoint: Checkpoint | None, watch: Watch, *, resumed: bool) -> _LoopEnd:
@@ -178,10 +195,11 @@ def _train(job: Job, record: RunRecord, checkpoint: Checkpoint | None, watch: Wa
             training.save(done, state, line)
     if refusal is not None and done < job.rounds:
         why = f"Stopped after {done} of {job.rounds} rounds. {refusal}"
-        return _LoopEnd(done, state, training.released, why, refused=refusal.exit_code == BudgetRefused.exit_code)
+        is_spent, error = refusal.exit_code == BudgetRefused.exit_code, type(refusal).__name__
+        return _LoopEnd(done, state, training.released, why, refused=is_spent, error=error)
     if done < job.rounds:
         why = f"Interrupted after {done} of {job.rounds} rounds; to resume: {record.resume_command}"
-        return _LoopEnd(done, state, training.released, why)
+        return _LoopEnd(done, state, training.released, why, error="Interrupted")
     return _LoopEnd(done, state, training.released)
 
 
@@ -208,4 +226,20 @@ def _finish(job: Job, record: RunRecord, key_dir: Path | None, ended: _LoopEnd) 
     )
     if ended.done == job.rounds:
         run_keys.delete_key(record.identity.id, key_dir)
+    _log_end(record, job.rounds, ended, cards)
     return Outcome(record, ended.done, ended.state, ended.stopped, ended.refused, tuple(cards), metrics)
+
+
+def _log_end(record: RunRecord, rounds: int, ended: _LoopEnd, cards: Sequence[Guarantee]) -> None:
+    promised = cards[0] if cards else None
+    with bind_fields(
+        run=record.identity.id,
+        round=ended.done,
+        rounds=rounds,
+        epsilon=promised.epsilon if promised else None,
+        declared=bool(promised and promised.on_word_of) or None,
+    ):
+        if ended.stopped is None:
+            log.info("run finished", path=record.path)
+        else:
+            log.warning("run stopped", error=ended.error, path=record.path)

@@ -36,7 +36,10 @@ from discreet.experiment.run_directory import json_lines, run_files
 from discreet.experiment.run_directory.checkpoint import CHECKPOINT, Checkpoint, tensor_bytes
 from discreet.experiment.run_directory.fingerprint import Fingerprint
 from discreet.experiment.run_directory.run_files import RoundRecord, RunFiles
+from discreet.logs import get_log
 from discreet.privacy.ledger import Ledger
+
+log = get_log(__name__)
 
 OUTCOME = ("guarantee.json", "guarantee.txt", "report-public.html", "report.html", "model.safetensors")
 
@@ -166,6 +169,7 @@ class RunRecord:
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
         write_durably(self.path / CHECKPOINT, checkpoint.to_bytes())
+        log.debug("checkpoint written", run=self.identity.id, round=checkpoint.completed, path=self.path / CHECKPOINT)
 
     def has_checkpoint(self) -> bool:
         return (self.path / CHECKPOINT).exists()

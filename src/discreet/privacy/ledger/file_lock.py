@@ -8,6 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from discreet.errors import InvalidInput, LedgerUnavailable
+from discreet.logs import get_log
+
+log = get_log(__name__)
+
+NOTED_SECONDS = 0.5  # a wait for the lock that is worth an event
 
 
 @contextmanager
@@ -25,16 +30,17 @@ def lock_file(path: Path, *, to_write: bool, wait: float) -> Iterator[int]:
 
 
 def _wait_for(path: Path, *, to_write: bool, wait: float) -> int:
-    deadline = time.monotonic() + wait
-    pause = 0.001
+    began, pause = time.monotonic(), 0.001
     while (fd := _try(path, to_write=to_write)) is None:
-        if time.monotonic() > deadline:
+        if time.monotonic() - began > wait:
             raise LedgerUnavailable(
                 f"Another process has held {path} for more than {wait:g} s.",
                 fix=f"Try again, or see which process it is with: fuser -v {path}",
             )
         time.sleep(pause)
         pause = min(2 * pause, 0.02)
+    if (waited := time.monotonic() - began) > NOTED_SECONDS:
+        log.warning("waited for the lock of the ledger", path=path, seconds=waited)
     return fd
 
 

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InvalidInput, LedgerDamaged
+from discreet.errors import BudgetRefused, InvalidInput, LedgerDamaged
+from discreet.logs import get_log
 from discreet.part import from_plain, to_plain
 from discreet.privacy.events import Event
 from discreet.privacy.ledger import entries
@@ -16,6 +17,8 @@ from discreet.privacy.ledger.log import RESTORE, Log, Record
 from discreet.privacy.ledger.meters import ANY_GAUSSIAN, best_order
 from discreet.privacy.ledger.tally import Tally, digest_releases
 from discreet.privacy.release import Release
+
+log = get_log(__name__)
 
 WAIT_SECONDS = 30.0
 
@@ -71,6 +74,7 @@ class Ledger:
         orders = tuple(best_order(budget, tuned_to) for budget in budgets) if mode == "filter" else ()
         header = entries.OpenEntry(mode=mode, budgets=tuple(budgets), orders=orders, on_word_of=tuple(on_word_of))
         Log.create(Path(path), to_plain(header))
+        log.debug("ledger created", path=Path(path))
         return cls(path)
 
     @classmethod
@@ -108,8 +112,13 @@ class Ledger:
             reservation = tally.find_reservation(key)
             if reservation is None:
                 charges = tally.charges_for(entry.releases)
-                tally.admit(entry.releases, charges)
+                try:
+                    tally.admit(entry.releases, charges)
+                except BudgetRefused:
+                    log.warning("ledger refused", path=self.path)
+                    raise
                 record = self._write(tally, entry, charges)
+                log.debug("ledger reserved", path=self.path, line=record.seq + 1)
                 return Ticket(key=key, seq=record.seq, hash=record.hash)
             if reservation.reserved != digest_releases(to_plain(entry)["releases"]):
                 raise InvalidInput(
@@ -145,9 +154,10 @@ class Ledger:
                 self._log.sync()
                 return
             if happened == reservation.reserved:
-                self._write(tally, entries.CommitEntry(ticket=ticket.seq, releases=None))
+                record = self._write(tally, entries.CommitEntry(ticket=ticket.seq, releases=None))
             else:
-                self._write(tally, entry, tally.charges_for(releases))
+                record = self._write(tally, entry, tally.charges_for(releases))
+            log.debug("ledger committed", path=self.path, line=record.seq + 1)
 
     def void(self, ticket: Ticket) -> None:
         """Cancel a reservation, because nothing of it left the process. Its key can be used again."""
@@ -161,7 +171,8 @@ class Ledger:
             if reservation.state == "voided":
                 self._log.sync()
                 return
-            self._write(tally, entries.VoidEntry(ticket=ticket.seq))
+            record = self._write(tally, entries.VoidEntry(ticket=ticket.seq))
+            log.info("ledger voided", path=self.path, line=record.seq + 1)
 
     def restate(self) -> None:
         """Change budgets for examples and persons from add-or-remove to zero-out.

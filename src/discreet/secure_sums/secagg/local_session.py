@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from discreet.errors import InvalidInput
+from discreet.logs import get_log
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_errors import TooFewClients
@@ -11,6 +12,8 @@ from discreet.secure_sums.secagg.session_messages import ROUND, SETUP, Stage, St
 from discreet.secure_sums.secagg.session_server import Server
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.unmasking import Total
+
+log = get_log(__name__)
 
 Dropouts: TypeAlias = Mapping[int, StageName]  # by client: the stage in which it no longer replies
 ORDER = [stage.name for stage in (*SETUP, *ROUND)]
@@ -60,6 +63,7 @@ class LocalSession:
                 messages = [replies[client] for client in _remaining_clients(replies, dropouts, stage)]
             for message in messages:
                 self.server.receive(message)
+            log.debug("stage completed", stage=stage.name)
 
     def _replies(self, messages: Mapping[int, bytes]) -> dict[int, bytes]:
         """Return what the clients reply to the server. A client with too few neighbours left does not reply."""
