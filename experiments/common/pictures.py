@@ -12,11 +12,11 @@ matplotlib.use("svg")
 from matplotlib import pyplot
 
 
-def figure(panels: int = 1) -> tuple[Any, list[Any]]:
-    """Return a picture with this number of panels side by side, and its axes."""
+def figure(panels: int = 1, rows: int = 1) -> tuple[Any, list[Any]]:
+    """Return a picture with this number of panels in each row, and its axes, row by row."""
     width = 6.4 if panels == 1 else 4.6 * panels
-    picture, axes = pyplot.subplots(1, panels, figsize=(width, 3.6), squeeze=False)
-    return picture, list(axes[0])
+    picture, axes = pyplot.subplots(rows, panels, figsize=(width, 3.6 * rows), squeeze=False)
+    return picture, list(axes.flat)
 
 
 def line(axes: Any, by: Mapping[Any, Sequence[float]], label: str, **style: Any) -> None:

@@ -26,6 +26,10 @@ every seed. These runs end more than {lost:g} points below the paper's mean of t
 would lower that mean by 2 to 9 points, so the paper had few or none of them:
 """
 
+ALL_LOST = """On {names} all of ours are lost in some cells: there the paper's runs differ from ours in something that
+neither its text nor its code shows.
+"""
+
 
 def differences(
     table: dict[str, Any], column: dict[str, Any], model: str, results: list[Result], settings: str
@@ -57,8 +61,8 @@ def _smallest(tables: list[dict[str, Any]], results: list[Result]) -> Iterator[s
     if biases[True] and biases[False]:
         smaller, larger = (statistics.fmean(biases[which]) for which in (True, False))
         yield (
-            f"At the smaller ε of a data set ours are {-smaller:.1f} points below the paper's on average, at the "
-            f"larger one {-larger:.1f}. Why, these runs don't tell: a setting that the code doesn't show may differ."
+            f"At the smaller ε of a data set ours less the paper's is {smaller:+.1f} points on average, at the larger "
+            f"one {larger:+.1f}. Why, these runs don't tell: a setting that the code doesn't show may differ."
         )
         yield ""
 
@@ -66,6 +70,7 @@ def _smallest(tables: list[dict[str, Any]], results: list[Result]) -> Iterator[s
 def _lost_runs(tables: list[dict[str, Any]], results: list[Result]) -> Iterator[str]:
     """Runs without privacy that end far below the paper's mean, with the authors' settings."""
     lines = []
+    untrained: dict[str, None] = {}
     for table in tables:
         for place, model in enumerate(table["models"]):
             for (epochs, rounds), paper in zip(table["splits"], table["column"][0]["paper"], strict=True):
@@ -75,10 +80,14 @@ def _lost_runs(tables: list[dict[str, Any]], results: list[Result]) -> Iterator[
                     named = f"{SETS[table['data']]}, {NAMES[model]}, ({epochs}, {rounds})"
                     share = f"{len(lost)} of {len(runs)} seeds, at {', '.join(lost)}"
                     lines.append(f"- {named}: {share}; the paper's mean is {paper[place]:.2f}")
+                    if len(lost) == len(runs) > 1:
+                        untrained[SETS[table["data"]]] = None
     if lines:
         yield LOST_NOTE.format(lost=LOST)
         yield from lines
         yield ""
+    if untrained:
+        yield ALL_LOST.format(names=" and ".join(untrained))
 
 
 def agreement(tables: list[dict[str, Any]], results: list[Result]) -> Iterator[str]:

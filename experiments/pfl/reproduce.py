@@ -165,7 +165,7 @@ def main() -> None:
     for number, (cell, seed) in enumerate(runs, start=1):
         if time.perf_counter() - began > arguments.limit_s:
             break
-        found = run_cell(cell, seed, arguments.device, arguments.data_dir)
+        found = run_cell(cell, seed, arguments.device, arguments.data_dir) | {"at_once": arguments.part[1]}
         with RESULTS.open("a") as file:
             file.write(json.dumps(found) + "\n")
         text = f"{cell} seed {seed}: {found['accuracy']:.2f} % in {found['seconds']} s"

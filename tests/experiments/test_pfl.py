@@ -17,7 +17,7 @@ from discreet.experiment.configuration import experiment_file
 from discreet.experiment.promise.calibrate import calibrate_noise
 from experiments.common import means
 from experiments.common.parts import part
-from experiments.pfl import accuracies, cells, page, reproduce
+from experiments.pfl import accuracies, cells, page, reproduce, theorems
 from experiments.pfl.authors import networks
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "pfl"
@@ -171,10 +171,25 @@ def test_what_no_table_has_is_refused_in_a_sentence(
     assert re.search(sentence, capsys.readouterr().err)
 
 
+def test_a_column_with_one_seed_is_not_counted_as_tested():
+    falls = [means.Mean(-30.0, 1.0, 3), means.Mean(-20.0, None, 1)]
+    told = theorems._count_falls(falls)
+    assert "**holds**: 1 of 1 falls are clear" in told
+    assert "The other 1 columns have one seed each" in told
+    assert "2 of 2 fall" in told
+    assert "**holds in part**: 1 of 2 falls" in theorems._count_falls([*falls[:1], means.Mean(-1.0, 1.0, 3)])
+
+
+def test_a_run_that_shared_the_gpu_with_six_others_took_a_seventh_of_its_seconds():
+    assert page._gpu_seconds([{"seconds": 70.0, "at_once": 7}, {"seconds": 280.0}]) == pytest.approx((10 + 20) / 2)
+
+
 def test_the_errata_count_the_columns_as_the_page_does():
     errata, told = ((page.DOCS.parent / name).read_text() for name in ("errata.md", "results/pfl.md"))
     assert "is so in 17 of 24 columns with privacy" in told
     assert "best in 17 of 24 columns with privacy" in errata
-    for count in ("12 of 12", "2 of 5"):
+    for count in ("15 of 15", "2 of 6"):
         assert f"E = 1 is better than E = 2 in {count}" in told
         assert count in errata
+    assert "better than ten in 10 of 10" in told
+    assert "better than ten in 10 of 10" in errata
