@@ -47,7 +47,7 @@ class Disguise:
 
 
 def test_an_object_that_only_behaves_like_an_algorithm_is_refused(tmp_path: Path) -> None:
-    everyone = {"sampling": parts.Everyone()}
+    everyone: dict[str, Any] = {"sampling": parts.Everyone()}
     with pytest.raises(InvalidInput, match="algorithm must be a part itself, of the class Algorithm, and got"):
         train(tmp_path, Disguise(discreet.dp_fedavg(**LOCAL, **everyone)))
 

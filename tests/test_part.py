@@ -44,7 +44,7 @@ def test_no_number_takes_what_is_not_a_finite_number(field: str, bad: Any) -> No
         Sample(**{field: bad})
 
 
-OUT_OF_RANGE = {
+OUT_OF_RANGE: dict[str, list[Any]] = {
     "positive": [0, -1],
     "non_negative": [-1e-300],
     "rate": [0, 1.0001],
@@ -62,7 +62,7 @@ def test_each_number_keeps_to_its_range(field: str, bad: Any) -> None:
 
 
 def test_whole_numbers_and_numpy_numbers_are_numbers() -> None:
-    made = Sample(positive=2, rate=np.float32(0.5), count=np.int64(3))
+    made = Sample(positive=2, rate=np.float32(0.5), count=np.int64(3))  # type: ignore[arg-type]
     assert (made.positive, made.rate, made.count) == (2.0, 0.5, 3)
     assert type(made.positive) is float
     assert type(made.count) is int

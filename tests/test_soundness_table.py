@@ -103,7 +103,7 @@ ELSEWHERE = {
     **dict.fromkeys(("25c", "25e"), MEASURED),
 }
 
-LOCAL = {"learning_rate": 0.1, "batch_size": 5}
+LOCAL: dict[str, Any] = {"learning_rate": 0.1, "batch_size": 5}
 TRAINER = LocalSgd(learning_rate=0.1, batch_size=5, epochs=1)
 FILE = 'rounds = 4\ntask = { kind = "digits", clients = 4 }\nmodel = { kind = "linear" }\nevaluate_every = 1\n'
 DDP = '[algorithm]\nrecipe = "ddp_fedavg"\nlearning_rate = 0.5\nclip_norm = 1.0\nsampling_rate = 0.1\nlocal_steps = 3\n'
@@ -213,7 +213,7 @@ def test_row_3_sums_are_divided_by_the_expected_batch_and_carry_noise_when_nobod
 
 
 def test_row_3_momentum_of_a_client_can_not_be_expressed_on_the_lattice() -> None:
-    common = {"steps": 1, "sampling_rate": 0.1, "clip_norm": 1.0, "learning_rate": 1.0}
+    common: dict[str, Any] = {"steps": 1, "sampling_rate": 0.1, "clip_norm": 1.0, "learning_rate": 1.0}
     assert_refused(AnyTrainer, kind="broadcast_gradients", **common, momentum=0.9)
     with pytest.raises(TypeError):
         RECIPES["ddp_fedavg"](learning_rate=1, clip_norm=1, sampling_rate=0.1, momentum=0.9)
@@ -242,7 +242,7 @@ def test_row_4_all_clients_take_the_same_public_number_of_steps_at_the_same_rate
 
 
 def test_row_5_noise_is_cut_for_those_who_neither_tell_nor_leave_and_a_client_knows_its_own_share() -> None:
-    common = {"learning_rate": 1.0, "clip_norm": 1.0, "sampling_rate": 0.1, "noise_multiplier": 6.0}
+    common: dict[str, Any] = {"learning_rate": 1.0, "clip_norm": 1.0, "sampling_rate": 0.1, "noise_multiplier": 6.0}
     planned = ddp_fedavg(**common, colluding=3, dropouts=2).for_population(SAMPLE, 20)
     assert isinstance(planned.mechanism, IntegerNoise)
     assert planned.mechanism.shares == 10 - 3 - 2
@@ -272,7 +272,7 @@ def test_row_6_overlap_is_counted_as_it_was_dealt(tmp_path: Path) -> None:
 
 
 def test_row_7_batches_are_drawn_by_poisson_or_promise_nothing() -> None:
-    common = {"clip_norm": 1.0, "learning_rate": 1.0, "steps": 1, "noise_multiplier": 1.0}
+    common: dict[str, Any] = {"clip_norm": 1.0, "learning_rate": 1.0, "steps": 1, "noise_multiplier": 1.0}
     for shuffled in ({"shuffle": True}, {"sampling": "fixed_size"}, {"drop_last": True}):
         assert_refused(AnyTrainer, kind="dp_sgd", sampling_rate=0.1, **common, **shuffled)
     (event,) = steps(DpSgd(**common, batch_size=20).for_population(SAMPLE).exposure(0).own_event(range(1)))
@@ -538,7 +538,12 @@ def test_row_25d_a_client_that_releases_once_pays_once_and_principal_components_
 
 
 def test_row_26_every_guarantee_names_its_unit_its_relation_and_who_looks() -> None:
-    whole = {"unit": "client", "relation": "replace", "view": "server", "event": GaussianNoise(noise_multiplier=1.0)}
+    whole: dict[str, Any] = {
+        "unit": "client",
+        "relation": "replace",
+        "view": "server",
+        "event": GaussianNoise(noise_multiplier=1.0),
+    }
     for missing in ("unit", "relation", "view"):
         with pytest.raises(InvalidInput, match=missing):
             Release(**{name: value for name, value in whole.items() if name != missing})

@@ -233,7 +233,7 @@ class Half:
 
 
 def test_an_object_of_a_python_program_is_a_part() -> None:
-    algorithm = replace(discreet.fedavg(learning_rate=0.1, batch_size=8, steps=1), server=Half())
+    algorithm = replace(discreet.fedavg(learning_rate=0.1, batch_size=8, steps=1), server=Half())  # type: ignore[arg-type]
     assert isinstance(algorithm.server, UserPart)
     assert to_plain(algorithm)["server"]["kind"] == "test_user_part.py:Half"
     assert len(to_plain(algorithm)["server"]["sha256"]) == 64
@@ -241,7 +241,7 @@ def test_an_object_of_a_python_program_is_a_part() -> None:
 
 def test_an_object_without_what_the_contract_needs_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"test_user_part.py:Empty can't be a server optimiser: it lacks step"):
-        discreet.fedavg(learning_rate=0.1, batch_size=8, steps=1, server=Empty())
+        discreet.fedavg(learning_rate=0.1, batch_size=8, steps=1, server=Empty())  # type: ignore[arg-type]
 
 
 class Empty:

@@ -59,7 +59,7 @@ def type_text(kind: Any) -> str:
         return f"list of {type_text(arguments[0])}"
     if origin is dict:
         return "table"
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return f"table ({kind.__name__})"
     return getattr(kind, "__name__", str(kind))
 
@@ -76,7 +76,7 @@ def descriptions(record: type) -> dict[str, str]:
 
     Inherited fields are described by the record that defines them.
     """
-    texts = {}
+    texts: dict[str, str] = {}
     for owner in reversed([each for each in record.__mro__ if dataclasses.is_dataclass(each)]):
         texts |= dict(_comments(owner))
         section = re.search(r"Attributes:\n(.*?)(?:\n\S|\Z)", inspect.cleandoc(owner.__doc__ or ""), re.DOTALL)

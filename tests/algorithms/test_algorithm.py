@@ -30,7 +30,7 @@ from discreet.randomness.streams import RunKey
 from tests.federations import CPU, cross_entropy, federation, linear
 
 TEN = Population(examples=(20,) * 10)
-LOCAL = {"learning_rate": 0.1, "batch_size": 5}
+LOCAL: dict[str, Any] = {"learning_rate": 0.1, "batch_size": 5}
 
 
 def test_pfl_protects_examples_from_the_server() -> None:
@@ -255,7 +255,13 @@ def test_the_last_of_fu_et_als_rounds_is_shorter() -> None:
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_as_published_fu_et_als_half_is_a_claim_beside_what_is_certified(noise: str) -> None:
-    arguments = {"learning_rate": 0.1, "gradient_bound": 1.0, "noise": noise, "cohort": 2, "noise_multiplier": 20.0}
+    arguments: dict[str, Any] = {
+        "learning_rate": 0.1,
+        "gradient_bound": 1.0,
+        "noise": noise,
+        "cohort": 2,
+        "noise_multiplier": 20.0,
+    }
     assert paper_claims(ldp_fedavg(**arguments), 10, TEN) == []
     published = ldp_fedavg(**arguments, as_published=True)
     (claim,), (release,) = paper_claims(published, 10, TEN), published.planned_releases(10, TEN)
@@ -267,7 +273,7 @@ def test_as_published_fu_et_als_half_is_a_claim_beside_what_is_certified(noise: 
 
 def test_shi_et_als_own_order_is_refused_unless_it_is_run_as_published() -> None:
     """With its numbers: z = 0.95, 50 of 500 clients, 200 rounds. The claim is 7.30, as in its accountant's PLD."""
-    common = {"learning_rate": 0.1, "batch_size": 5, "clip_norm": 0.2, "noise_multiplier": 0.95}
+    common: dict[str, Any] = {"learning_rate": 0.1, "batch_size": 5, "clip_norm": 0.2, "noise_multiplier": 0.95}
     with pytest.raises(UnsoundCombination, match="as_published"):
         Algorithm(
             sampling=FixedSize(cohort=2),

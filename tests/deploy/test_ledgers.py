@@ -146,7 +146,8 @@ def test_a_folder_of_ledgers_that_is_a_file_or_has_two_for_today_is_refused(tmp_
     with pytest.raises(InvalidInput, match="is not a folder"):
         enroll(app, "client-0", tmp_path / "new", None, tmp_path / "client-0" / "policy.toml")
     policy = ClientFolder.open(tmp_path / "client-0").policy
-    for folder, period in (("client-0", "year"), ("client-1", "month")):
+    periods: dict[str, Period] = {"client-0": "year", "client-1": "month"}
+    for folder, period in periods.items():
         made = ClientLedger(tmp_path / folder, replace(policy, period=period), None).open_ledger(today()).path
         if folder == "client-1":
             made.rename(tmp_path / "client-0" / made.name)

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.deploy
 DATA = federation(7, 1, 12, 4, 9, 4, 30, 2)
 DP_FEDAVG = dp_fedavg(learning_rate=0.3, batch_size=4, clip_norm=0.5, noise_multiplier=1.0)
 RECIPE = RECIPES["ddp_fedavg"]
-DDP_FEDAVG = RECIPE(**RECIPE.example | {"noise": "skellam"}).with_noise(1.0).for_population(DATA.population, 18)
+DDP_FEDAVG = RECIPE(**{**RECIPE.example, "noise": "skellam"}).with_noise(1.0).for_population(DATA.population, 18)
 SEEDED, SECRET = RunKey.from_seed(9), RunKey(bytes(range(32)))  # with the second, noise depends on the broadcast's bits
 DIGITS = ("rounds=4", "seed=7", 'dtype="float64"', "evaluate_every=4")
 ON_RAY = 'engine={kind="ray", address="local", workers=2}'
@@ -131,7 +131,7 @@ def test_a_worker_that_is_killed_is_replaced_and_counts_once_and_an_error_ends_t
 def test_a_cluster_that_was_started_here_answers_only_to_those_who_have_its_token(cluster: Any) -> None:
     """Anybody on the network could call it, since Ray accepts such calls on all addresses of the machine."""
     grpc = pytest.importorskip("grpc")
-    from ray._raylet import AuthenticationTokenLoader
+    from ray._raylet import AuthenticationTokenLoader  # type: ignore[attr-defined]
     from ray.core.generated.gcs_service_pb2 import GetAllNodeInfoRequest
     from ray.core.generated.gcs_service_pb2_grpc import NodeInfoGcsServiceStub
 

@@ -240,7 +240,7 @@ def test_submit_of_a_run_that_was_stopped_ends_with_the_reason_below_the_card(
     assert cli.run(["deploy", "submit", str(site.folder)]) == 3
     said = capfd.readouterr().out
     assert said.startswith("Guarantee card")
-    assert said.rstrip().endswith(end["stopped"])
+    assert said.rstrip().endswith(str(end["stopped"]))
 
 
 def test_flowers_log_has_no_traceback_of_our_own_refusals(

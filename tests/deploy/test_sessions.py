@@ -2,7 +2,9 @@
 
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,11 @@ from tests.deploy.node_requests import OpenSession, are_equal, count_releases, o
 MASK = 1 + len(SETUP)  # the number of the first exchange of masked vectors: it follows who is there, and the set-up
 
 pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def is_lost(left_out: int | None, mask: int, node: int, number: int) -> bool:
+    """Whether an exchange is lost: this node's, from its masked vector on."""
+    return node == left_out and number >= mask
 
 
 def anew(wire: Wire) -> None:
@@ -64,7 +71,7 @@ def test_two_sessions_that_a_server_gives_one_name_are_two_attempts_with_two_noi
             wire.passed,
         )
         mask = len(began) + MASK
-        wire.lost = lambda node, number, left_out=left_out, mask=mask: node == left_out and number >= mask
+        wire.lost = partial(is_lost, left_out, mask)
         sums.append(engine.gather(broadcast, [0, 1, 2]))
     assert [each.contributors for each in sums] == [(0, 1, 2), (0, 1)]
     assert [count_releases(node) for node in wire.nodes_at.values()] == [2, 2, 1]
@@ -154,7 +161,7 @@ def test_a_session_that_is_aborted_at_its_first_mask_stays_so(open_session: Open
     ],
     ids=str,
 )
-def test_a_session_of_other_numbers_is_not_begun(open_session: OpenSession, terms: dict[str, int], why: str) -> None:
+def test_a_session_of_other_numbers_is_not_begun(open_session: OpenSession, terms: dict[str, Any], why: str) -> None:
     site, wire, engine, broadcast = open_session
     engine.gather(broadcast, [0, 1, 2])
     about, body, key = open_request(wire, 1, 100, site)

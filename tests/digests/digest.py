@@ -90,4 +90,4 @@ def _without_hashes(value: Any) -> Any:
 def _signs(at: int, length: int) -> np.ndarray[Any, np.dtype[np.float64]]:
     """±1 for each coordinate, the same on every machine."""
     drawn = np.frombuffer(hashlib.shake_256(f"projection {at}".encode()).digest(-(-length // 8)), dtype=np.uint8)
-    return np.unpackbits(drawn)[:length] * 2.0 - 1.0
+    return np.unpackbits(drawn)[:length].astype(np.float64) * 2.0 - 1.0

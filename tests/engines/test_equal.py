@@ -56,10 +56,10 @@ PARTS: dict[str, list[Any]] = {
         GradientDescent(
             learning_rate=0.9, iterations=(3, 2), gradient_clip=L1Clip(bound=1.0), schedule=Harmonic(gamma=2.0)
         ),
-        GradientDescent(learning_rate=0.3, iterations=2, perturbation=Sam(rho=0.2), regulariser=Prox(strength=0.3)),
-        DpSgd(steps=2, sampling_rate=0.4, clip_norm=0.5, noise_multiplier=1.0, learning_rate=0.5),
+        GradientDescent(learning_rate=0.3, iterations=(2,), perturbation=Sam(rho=0.2), regulariser=Prox(strength=0.3)),
+        DpSgd(steps=(2,), sampling_rate=0.4, clip_norm=0.5, noise_multiplier=1.0, learning_rate=0.5),
         DpSgd(
-            steps=1, sampling_rate=0.9, clip_norm=2.0, noise_multiplier=0.3, learning_rate=0.5, momentum=0.5, piece=3
+            steps=(1,), sampling_rate=0.9, clip_norm=2.0, noise_multiplier=0.3, learning_rate=0.5, momentum=0.5, piece=3
         ),
     ],
     "sparsifier": [
@@ -93,7 +93,8 @@ def pairwise() -> list[Algorithm]:
         with suppress(UnsoundCombination):
             algorithm = Algorithm(**{kind: PARTS[kind][i] for kind, i in zip(PARTS, choice, strict=True)})
             allowed[sum(number[pair] for pair in itertools.combinations(enumerate(choice), 2))] = algorithm
-    chosen, seen = [], 0
+    chosen: list[Any] = []
+    seen = 0
     while True:
         best = max(allowed, key=lambda pairs: (pairs & ~seen).bit_count())
         if not best & ~seen:

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -71,7 +72,7 @@ def test_own_loss_and_metric(clients: Task, tmp_path: Path):
 
 def test_a_run_made_in_python_is_resumed_in_python(clients: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     net = nn.Linear(4, 2)
-    given = {"rounds": 5, "algorithm": PFL, "privacy": PROMISE, "seed": 3}
+    given: dict[str, Any] = {"rounds": 5, "algorithm": PFL, "privacy": PROMISE, "seed": 3}
     whole = d.train(net, clients, **given, out=tmp_path / "whole")
     with monkeypatch.context() as broken:
         broken.setattr("discreet.experiment.run_directory.run_record.RunRecord.append_round", lambda *_: 1 / 0)
@@ -134,7 +135,7 @@ def test_a_ledger_may_be_named(clients: Task, tmp_path: Path):
 def test_what_is_wrong_is_a_sentence_and_nothing_is_written(
     wrong: dict[str, object], said: str, clients: Task, tmp_path: Path
 ):
-    given: dict[str, object] = {"algorithm": PFL, "privacy": PROMISE, **wrong}
+    given: dict[str, Any] = {"algorithm": PFL, "privacy": PROMISE, **wrong}
     with pytest.raises(InvalidInput, match=said):
         d.train(nn.Linear(4, 2), clients, out=tmp_path / "run", **given)  # type: ignore[arg-type]
     assert not (tmp_path / "run").exists()

@@ -24,6 +24,7 @@ from discreet.experiment.comparison.comparison import DataCache
 from discreet.experiment.comparison.comparison_results import Result, ResultsFile
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import training_loop
+from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
 from discreet.trust import Trust
@@ -38,7 +39,7 @@ class Watcher:
     def __init__(self, act: Callable[[CellRun, int], None] = lambda run, round: None) -> None:
         self.act, self.rounds, self.done = act, 0, list[str]()
 
-    def round(self, run: CellRun, line: training_loop.RoundRecord) -> None:
+    def round(self, run: CellRun, line: RoundRecord) -> None:
         self.rounds += 1
         self.act(run, line["round"])
 

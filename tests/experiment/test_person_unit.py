@@ -53,9 +53,14 @@ VISITS = [
     ("south", "cy", 70, 1),
     ("north", "ann", 80, 0),
 ]
-ARRAYS = {"inputs": torch.randn(20, 3), "targets": torch.arange(20) % 2, "sizes": [10, 10], "classes": 2}
+ARRAYS: dict[str, Any] = {
+    "inputs": torch.randn(20, 3),
+    "targets": torch.arange(20) % 2,
+    "sizes": [10, 10],
+    "classes": 2,
+}
 PATIENT = Person(column="patient", max_examples=2)
-PFL = {"noise_multiplier": 2.0, "sampling_rate": 0.5, "clip_norm": 0.5, "learning_rate": 1.0}
+PFL: dict[str, Any] = {"noise_multiplier": 2.0, "sampling_rate": 0.5, "clip_norm": 0.5, "learning_rate": 1.0}
 
 
 def experiment(folder: Path, text: str = EXPERIMENT) -> Path:
@@ -178,7 +183,7 @@ def test_a_ledger_for_the_same_person_is_charged(tmp_path: Path):
 
 def test_a_table_from_python_bounds_the_person_that_is_promised(tmp_path: Path):
     experiment(tmp_path)
-    named = {"client": "hospital", "label": "ill", "test_fraction": 0.0}
+    named: dict[str, Any] = {"client": "hospital", "label": "ill", "test_fraction": 0.0}
     ranges = {"age": {"min": 0, "max": 100}, "ill": {"values": [0, 1]}}
     task = discreet.clients_from_csv(tmp_path / "visits.csv", **named, ranges=ranges, person=PATIENT)
     settings: dict[str, Any] = {"rounds": 1, "algorithm": discreet.pfl(**PFL), "key_dir": tmp_path}

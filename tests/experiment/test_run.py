@@ -266,7 +266,8 @@ def test_a_public_mask_without_public_data_is_refused_before_anything_is_written
 def test_a_stop_between_two_checkpoints_loses_nothing(prepare: PrepareJob, tmp_path: Path):
     stopped = start(prepare("seed=9", "checkpoint_every=4"), tmp_path / "run", interrupt_after(3))
     assert stopped.completed == 3
-    again(tmp_path / "run", (told := []).append)
+    told: list[dict[str, Any]] = []
+    again(tmp_path / "run", told.append)
     assert [line["round"] for line in told] == [4]
 
 

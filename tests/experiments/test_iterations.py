@@ -89,7 +89,7 @@ def test_every_figure_has_its_points_once():
 def measure(kind: str, by: dict[tuple[float | None, int, int], list[float]]) -> PointResults:
     """Return results at points (ε, T, E), one for each seed."""
     metric = GRIDS[kind].metric
-    lines = [
+    lines: list[Any] = [
         {
             "name": kind,
             "swept": Point(kind, epsilon, total, local, 0.1, 20.0).swept,

@@ -10,6 +10,7 @@ from discreet.data.federation import Federation
 from discreet.data.tasks.task import Task
 from discreet.experiment.comparison.cells import Cell
 from discreet.experiment.configuration import experiment_file
+from experiments.fedsam import cells
 from experiments.tuned import families, fedsam, fu, heikkila, page
 from experiments.tuned.families import Family
 from experiments.tuned.validation import hold_out
@@ -41,7 +42,7 @@ def test_a_fifth_of_each_clients_training_examples_is_held_out_and_no_test_examp
 
 
 def family(*names: str, each_seed_chooses: bool = False) -> Family:
-    source = experiment_file.load_experiment(fedsam.FEDSAM / "dp_fedavg.toml")
+    source = experiment_file.load_experiment(cells.HERE / "dp_fedavg.toml")
     return Family(("small",), tuple(Cell("small", {"knob": name}, source) for name in names), each_seed_chooses)
 
 

@@ -126,7 +126,7 @@ def test_a_small_picture_gets_a_dark_margin():
 
 def test_normalisation_of_channels_is_each_examples_own():
     module = build(Linear(norm_groups=3), (81, 7, 7))
-    normal = module[0](torch.randn(2, 81, 7, 7) * 5 + 2)
+    normal = module.get_submodule("0")(torch.randn(2, 81, 7, 7) * 5 + 2)
     assert normal.reshape(2, 3, -1).mean(dim=2).abs().max() < 1e-5
     assert normal.reshape(2, 3, -1).std(dim=2, correction=0).tolist() == [pytest.approx([1.0] * 3, abs=1e-4)] * 2
 

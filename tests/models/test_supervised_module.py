@@ -51,6 +51,8 @@ class Attention(nn.Module):
 class CounterModule(nn.Module):
     """Has a buffer of integers that training must not change, and a frozen layer."""
 
+    order: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("order", torch.arange(63, -1, -1))
@@ -184,7 +186,7 @@ def test_local_sgd_equals_a_plain_loop_over_clients(name: str):
             gradient = plain_gradient(own, federation.inputs[kept], federation.targets[kept])
             with torch.no_grad():
                 for key, value in trained.items():
-                    value -= 0.1 * gradient[key]
+                    value.sub_(0.1 * gradient[key])
         for key, value in trained.items():
             torch.testing.assert_close(found[key][client], value.detach() - start[key], rtol=1e-6, atol=1e-7)
 
@@ -302,6 +304,8 @@ class PackedWords(nn.Module):
 
 
 class BufferMemory(nn.Module):
+    seen: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("seen", torch.zeros(4))
@@ -392,7 +396,7 @@ def test_a_column_of_predictions_meets_a_row_of_targets_without_broadcasting():
 def test_evaluation_counts_right_answers_without_dropout_in_chunks():
     module = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Dropout(0.9))
     with torch.no_grad():
-        module[0].weight.copy_(torch.eye(2))
+        module.get_parameter("0.weight").copy_(torch.eye(2))
     supervised = SupervisedModule(module, "classification")
     inputs = torch.eye(2).repeat(1500, 1)  # three chunks
     targets = torch.tensor([0, 1]).repeat(1500)

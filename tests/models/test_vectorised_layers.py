@@ -20,13 +20,13 @@ from discreet.models.user_module.vectorised_layers import VectorisedLayers, with
     ],
     ids=["plain", "batch first, no bias", "deep, both ways"],
 )
-def test_recurrent_layers_give_the_same(kind: type[nn.RNNBase], shape: dict[str, Any]):
+def test_recurrent_layers_give_the_same(kind: Any, shape: dict[str, Any]):
     torch.manual_seed(0)
     layer: Any = kind(5, 4, **shape).double()
     inputs = torch.randn(3, 6, 5, dtype=torch.float64)
     expected = layer(inputs)
-    start = torch.randn_like(expected[1][0] if kind is nn.LSTM else expected[1])
-    start = (start, 2 * start) if kind is nn.LSTM else start
+    state = torch.randn_like(expected[1][0] if kind is nn.LSTM else expected[1])
+    start = (state, 2 * state) if kind is nn.LSTM else state
     for given in ((inputs,), (inputs, start)):
         with VectorisedLayers():
             found = layer(*given)
@@ -83,7 +83,7 @@ def test_a_learned_slope_gives_the_same(slopes: int, shape: tuple[int, ...]):
 def test_attention_gives_the_same(given: str):
     torch.manual_seed(0)
     query, key, value = torch.randn(3, 2, 4, 5, 6, dtype=torch.float64)
-    more: dict[str, Any] = {
+    options: dict[str, dict[str, Any]] = {
         "nothing": {},
         "causal": {"is_causal": True},
         "flags": {"attn_mask": torch.eye(5, dtype=torch.bool).roll(1, 0) | torch.eye(5, dtype=torch.bool)},
@@ -91,7 +91,8 @@ def test_attention_gives_the_same(given: str):
         "scale": {"scale": 0.3},
         "blind": {"attn_mask": torch.ones(5, 5, dtype=torch.bool).tril(-1)},  # the first query sees nothing
         "groups": {"enable_gqa": True},
-    }[given]
+    }
+    more = options[given]
     if given == "groups":
         key, value = key[:, :2], value[:, :2]
     with VectorisedLayers():

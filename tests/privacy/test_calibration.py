@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -41,7 +42,7 @@ def test_the_noise_found_keeps_to_the_promise_and_a_little_less_would_not(
 ) -> None:
     target = EpsilonTarget(epsilon=epsilon, delta=10**power)
     for make in (gaussian, laplace):
-        found = calibrate_noise(lambda x, make=make: make(x, rate=rate, times=times), target, relation)
+        found = calibrate_noise(partial(make, rate=rate, times=times), target, relation)
         assert accountant.epsilon(make(found, rate=rate, times=times), target.delta, relation) <= epsilon
         if found > 1.001 * LEAST:
             less = accountant.epsilon(make(found * 0.999, rate=rate, times=times), target.delta, relation)

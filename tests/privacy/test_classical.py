@@ -7,20 +7,28 @@ from hypothesis import strategies as st
 
 from discreet.privacy import classical, gaussian, pld, rdp
 from discreet.privacy.classical import METHODS, amplify
-from discreet.privacy.events import Composed, DiscreteGaussianNoise, GaussianNoise, LaplaceNoise, SkellamNoise, steps
+from discreet.privacy.events import (
+    Composed,
+    DiscreteGaussianNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    SkellamNoise,
+    Step,
+    steps,
+)
 from tests.privacy import recipes
 
 BASIC, ADVANCED, MOMENTS = METHODS["basic"], METHODS["advanced"], METHODS["moments"]
 
 
 def test_basic_composition_adds_exact_gaussians_at_an_equal_share_of_delta():
-    ten = {GaussianNoise(noise_multiplier=2.0): 10}
+    ten: dict[Step, int] = {GaussianNoise(noise_multiplier=2.0): 10}
     assert BASIC.epsilon(ten, 1e-5, "add_or_remove") == pytest.approx(10 * gaussian.epsilon(0.5, 1e-6))
 
 
 def test_laplace_noise_needs_no_delta():
     assert BASIC.epsilon({LaplaceNoise(noise_multiplier=10.0): 100}, 1e-5, "add_or_remove") == pytest.approx(10.0)
-    mixed = {LaplaceNoise(noise_multiplier=10.0): 100, GaussianNoise(noise_multiplier=2.0): 1}
+    mixed: dict[Step, int] = {LaplaceNoise(noise_multiplier=10.0): 100, GaussianNoise(noise_multiplier=2.0): 1}
     assert BASIC.epsilon(mixed, 1e-5, "add_or_remove") == pytest.approx(10 + gaussian.epsilon(0.5, 1e-5))
 
 
@@ -43,7 +51,8 @@ def test_one_sampled_step_is_exact():
 
 def test_replacing_halves_the_noise_multiplier():
     for z, half in ((2.0, 1.0), (5.0, 2.5)):
-        whole, halved = {GaussianNoise(noise_multiplier=z): 7}, {GaussianNoise(noise_multiplier=half): 7}
+        whole: dict[Step, int] = {GaussianNoise(noise_multiplier=z): 7}
+        halved: dict[Step, int] = {GaussianNoise(noise_multiplier=half): 7}
         for method in METHODS.values():
             assert method.epsilon(whole, 1e-5, "replace") == method.epsilon(halved, 1e-5, "add_or_remove")
 
@@ -83,8 +92,11 @@ def test_newer_accountants_are_tighter(z, rate, times, delta):
 
 @given(st.floats(min_value=0.3, max_value=50), st.integers(min_value=1, max_value=50), st.integers(1, 50))
 def test_steps_add_up_the_same_in_one_entry_or_two(z, first, second):
-    near = {GaussianNoise(noise_multiplier=z): first + second}
-    apart = {GaussianNoise(noise_multiplier=z): first, GaussianNoise(noise_multiplier=z * (1 + 1e-13)): second}
+    near: dict[Step, int] = {GaussianNoise(noise_multiplier=z): first + second}
+    apart: dict[Step, int] = {
+        GaussianNoise(noise_multiplier=z): first,
+        GaussianNoise(noise_multiplier=z * (1 + 1e-13)): second,
+    }
     for method in METHODS.values():
         together = method.epsilon(near, 1e-5, "add_or_remove")
         assert method.epsilon(apart, 1e-5, "add_or_remove") == pytest.approx(together, rel=1e-9)
@@ -93,8 +105,8 @@ def test_steps_add_up_the_same_in_one_entry_or_two(z, first, second):
 def test_what_each_covers():
     fixed = steps(recipes.fixed_size(1.0, cohort=5, population=50))
     poisson = steps(recipes.gaussian(1.0, rate=0.1))
-    other = {DiscreteGaussianNoise(variance=4.0, l2_sensitivity=1.0): 1}
-    skellam = {SkellamNoise(variance=4.0, l2_sensitivity=1.0, dimension=3): 1}
+    other: dict[Step, int] = {DiscreteGaussianNoise(variance=4.0, l2_sensitivity=1.0): 1}
+    skellam: dict[Step, int] = {SkellamNoise(variance=4.0, l2_sensitivity=1.0, dimension=3): 1}
     assert ADVANCED.supports(fixed, "replace")
     assert not ADVANCED.supports(fixed, "add_or_remove")
     assert not MOMENTS.supports(fixed, "replace")

@@ -11,6 +11,7 @@ from discreet.privacy.events import (
     DiscreteGaussianNoise,
     GaussianNoise,
     LaplaceNoise,
+    Noise,
     PoissonSampled,
     SampledWithoutReplacement,
     SkellamNoise,
@@ -19,7 +20,7 @@ from discreet.privacy.events import (
 from discreet.privacy.noise_pairs import LaplaceBase
 from discreet.privacy.release import Relation
 
-NOISES = [
+NOISES: list[Noise] = [
     GaussianNoise(noise_multiplier=0.3),
     GaussianNoise(noise_multiplier=1.0),
     GaussianNoise(noise_multiplier=50.0),
@@ -39,7 +40,7 @@ STEPS: list[tuple[Step, Relation]] = [
 @pytest.mark.parametrize(("step", "relation"), STEPS, ids=lambda value: repr(value)[:60])
 @pytest.mark.parametrize("spacing", [None, 0.01])
 def test_both_distributions_of_every_pair_have_mass_one(step: Step, relation: Relation, spacing: float | None) -> None:
-    edges = np.empty(0) if spacing is None else np.arange(-500, 500) * spacing
+    edges = np.empty(0) if spacing is None else np.arange(-500.0, 500.0) * spacing
     for side in dominating_pair(step, relation).atoms(edges):
         assert np.exp(side.log_masses).sum() == pytest.approx(1, abs=1e-9)
         assert np.exp(side.log_masses - side.losses).sum() == pytest.approx(1, abs=1e-9)

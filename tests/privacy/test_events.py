@@ -72,7 +72,7 @@ def test_an_unknown_kind_is_refused_with_the_kinds_there_are() -> None:
         from_plain(Event, {"kind": "gausian", "noise_multiplier": 1.0})
 
 
-@pytest.mark.parametrize("build", [lambda: Repeated(count=0, event=NOISE), lambda: Composed(events=3)])
+@pytest.mark.parametrize("build", [lambda: Repeated(count=0, event=NOISE), lambda: Composed(events=3)])  # type: ignore[arg-type]
 def test_records_that_name_each_other_refuse_in_a_sentence_too(build: Callable[[], Event]) -> None:
     for _ in range(2):
         with pytest.raises(InvalidInput):

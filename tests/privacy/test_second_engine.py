@@ -72,6 +72,7 @@ def test_the_stated_tolerance_holds_against_our_pld(event, relation):
     found = second_engine.epsilon(event, 1e-5, relation)
     ours = pld.epsilon(event, 1e-5, relation)
     assert found.same_method
+    assert found.epsilon is not None
     assert ours - 2e-4 <= found.epsilon <= ours + found.tolerance + 2e-4
 
 

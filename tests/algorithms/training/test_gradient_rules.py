@@ -113,7 +113,7 @@ def test_the_proximal_term_pulls_by_the_distance() -> None:
 
 
 def test_the_clip_holds_for_the_gradient_and_not_for_the_pull_back() -> None:
-    pieces = {"gradient_clip": L2Clip(bound=0.4), "regulariser": Prox(strength=1000.0)}
+    pieces: dict[str, Any] = {"gradient_clip": L2Clip(bound=0.4), "regulariser": Prox(strength=1000.0)}
     start = train_round(replace(STEP, gradient_clip=L2Clip(bound=0.4)))
     again = train_round(replace(STEP, steps=2, **pieces))
     assert bool(((again - start).norm(dim=1) > 1).all())

@@ -21,7 +21,8 @@ from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.data.tasks.task import Task
 from discreet.errors import DiscreetError
 from discreet.models.networks.residual_blocks import ResidualBlock
-from discreet.models.user_module.supervised_module import LossFunction, SupervisedModule
+from discreet.models.user_module.example_losses import LossFunction
+from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params, norms, repeat_for_clients
 from tests.algorithms.training import user_modules
 from tests.algorithms.training.user_modules import CLASSES, FEATURES, LENGTH, SEQUENCES, WORDS
@@ -178,7 +179,7 @@ def test_a_class_that_only_claims_to_be_ours_gets_one_example_at_a_time():
 def test_a_network_of_ours_with_a_function_in_place_of_a_layer_gets_one_example_at_a_time():
     block = ResidualBlock(32, 32, 1)
     del block.shortcut
-    block.shortcut = lambda x: x - x.mean(dim=0) if torch.is_grad_enabled() else x
+    block.shortcut = lambda x: x - x.mean(dim=0) if torch.is_grad_enabled() else x  # type: ignore[assignment]
     assert not runs_only_shipped_code(block)
 
 

@@ -1,6 +1,7 @@
 """Kim et al.'s clipped minibatches: a clipped mean, twice the sensitivity, and the noise that the event claims."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -76,7 +77,7 @@ def test_no_two_steps_have_the_same_noise() -> None:
 
 def test_clipped_minibatches_count_half_their_noise_and_clipped_examples_all_of_it() -> None:
     population = Population(examples=(50,) * 4)
-    common = {"learning_rate": 0.1, "sampling_rate": 0.2, "clip_norm": 1.0, "noise_multiplier": 2.0}
+    common: dict[str, Any] = {"learning_rate": 0.1, "sampling_rate": 0.2, "clip_norm": 1.0, "noise_multiplier": 2.0}
     for clipping, counted in (("example", 2.0), ("minibatch", 1.0)):
         (release,) = fl_sgd_gaussian(**common, clipping=clipping).planned_releases(30, population)
         sampled = PoissonSampled(sampling_rate=0.2, event=GaussianNoise(noise_multiplier=counted))

@@ -127,7 +127,7 @@ def test_a_rule_that_doubles_a_gradient_is_noticed_by_the_comparison(
 
 @pytest.mark.parametrize("kind", LAYER_GRADIENTS, ids=lambda kind: kind.__name__)
 def test_a_rule_names_every_setting_of_its_layer(kind: type[nn.Module]) -> None:
-    assert set(LAYER_GRADIENTS[kind].settings) == set(kind.__constants__)
+    assert set(LAYER_GRADIENTS[kind].settings) == set(kind.__constants__)  # type: ignore[attr-defined]
 
 
 def test_a_layer_with_a_setting_that_its_rule_does_not_name_goes_by_vmap() -> None:

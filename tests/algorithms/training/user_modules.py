@@ -5,7 +5,7 @@ import random
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -367,7 +367,7 @@ VECTORS: dict[str, Callable[[], nn.Module]] = {
     "spectral norm": lambda: nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(FEATURES, CLASSES))),
     # torch.func does not support these
     "an old function": insert_middle(lambda self, x: OldFunction.apply(x)),
-    "compiled": lambda: torch.compile(nn.Linear(FEATURES, CLASSES), backend="eager"),
+    "compiled": lambda: cast(nn.Module, torch.compile(nn.Linear(FEATURES, CLASSES), backend="eager")),
     "compiled in place": _compiled_in_place,
     "a branch on data": insert_middle(lambda self, x: x if x.sum() > 0 else -x),
     "item": insert_middle(lambda self, x: x * x.sum().item()),

@@ -6,7 +6,7 @@ import io
 import lzma
 import tarfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from discreet.data.datasets import dataset_catalog
 from discreet.data.datasets.dataset_catalog import DataFile, DataSet, Download
 
-PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}
+PACK: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}
 
 
 def idx_of(values: NDArray[np.uint8] | NDArray[np.int32]) -> bytes:

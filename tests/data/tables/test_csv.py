@@ -28,7 +28,7 @@ def table(tmp_path: Path, text: str, encoding: str = "utf-8") -> Path:
 
 
 def load(path: Path, ranges: Any = RANGES, test_fraction: float = 0.0, **columns: str) -> Task:
-    named = {"client": "hospital", "label": "readmitted", **columns}
+    named: dict[str, Any] = {"client": "hospital", "label": "readmitted", **columns}
     return clients_from_csv(path, ranges=ranges, test_fraction=test_fraction, **named)
 
 

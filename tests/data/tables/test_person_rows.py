@@ -90,7 +90,7 @@ def test_a_client_that_has_no_row_left_is_refused(tmp_path: Path):
 def test_persons_of_a_parquet_file_may_be_named_by_numbers(tmp_path: Path):
     columns = {"hospital": ["N", "N", "S"], "patient": [7, 7, 7], "age": [0, 50, 100], "ill": ["no", "no", "yes"]}
     pq.write_table(pa.table(columns), tmp_path / "visits.parquet")
-    named = {"client": "hospital", "label": "ill", "ranges": RANGES, "test_fraction": 0.0}
+    named: dict[str, Any] = {"client": "hospital", "label": "ill", "ranges": RANGES, "test_fraction": 0.0}
     with pytest.raises(InvalidInput, match="client 'S' has no row left"):
         clients_from_parquet(tmp_path / "visits.parquet", **named, person=Person(column="patient", max_examples=2))
     pq.write_table(pa.table({**columns, "hospital": ["N", "N", "N"]}), tmp_path / "visits.parquet")

@@ -9,7 +9,7 @@ from scipy import optimize
 
 from discreet.errors import InvalidInput
 from discreet.planning.theory import fu_best_iterations
-from discreet.planning.theory.fu_client_noise import ClientNoise
+from discreet.planning.theory.fu_client_noise import ClientNoise, Form
 from discreet.planning.theory.fu_convergence import Constants, Setting, convergence_bound
 from tests.planning.theory.test_fu_convergence import FEMNIST, LENDING_CLUB, settings
 
@@ -103,7 +103,7 @@ def test_an_e_above_gammas_least_is_said_to_be_its_learning_rates_doing() -> Non
 
 
 @given(settings, st.integers(1, 40), st.sampled_from(["printed", "corrected"]))
-def test_no_other_whole_e_has_a_smaller_bound(setting: Setting, cycles: int, form: fu_best_iterations.Form) -> None:
+def test_no_other_whole_e_has_a_smaller_bound(setting: Setting, cycles: int, form: Form) -> None:
     total = setting.cycle * cycles
     found = fu_best_iterations.best_local(setting, total, form).value
     least = min(

@@ -37,9 +37,9 @@ learnings = st.builds(
 
 @pytest.mark.parametrize(("name", "epsilon", "printed"), CELLS)
 def test_the_utility_is_the_known_one(name: str, epsilon: float, printed: str) -> None:
-    noise = kim_utility.average_variance(
-        [1.0], [noise_bound(name, PAPER.with_epsilon(epsilon)).applied_variance], [100]
-    )
+    variance = noise_bound(name, PAPER.with_epsilon(epsilon)).applied_variance
+    assert variance is not None
+    noise = kim_utility.average_variance([1.0], [variance], [100])
     assert kim_utility.printed_utility(noise, SETTING) == pytest.approx(float(printed), abs=digits(printed))
 
 

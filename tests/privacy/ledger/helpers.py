@@ -20,14 +20,15 @@ DELTA = 1e-5
 
 
 def budget(epsilon: float = 8.0, **fields: Any) -> Budget:
-    fields = {"unit": "example", "relation": "add_or_remove", "view": "server", "delta": DELTA} | fields
-    return Budget(epsilon=epsilon, **fields)
+    usual: dict[str, Any] = {"unit": "example", "relation": "add_or_remove", "view": "server", "delta": DELTA}
+    return Budget(epsilon=epsilon, **usual | fields)
 
 
 def release(event: Event | float = 10.0, **fields: Any) -> Release:
     """A release of this event; a number is the noise multiplier of a Gaussian."""
-    fields = {"unit": "example", "relation": "add_or_remove", "view": "server"} | fields
-    return Release(event=GaussianNoise(noise_multiplier=event) if isinstance(event, float) else event, **fields)
+    usual: dict[str, Any] = {"unit": "example", "relation": "add_or_remove", "view": "server"}
+    paid = GaussianNoise(noise_multiplier=event) if isinstance(event, float) else event
+    return Release(event=paid, **usual | fields)
 
 
 def gaussian_epsilon(mu: float, delta: float = DELTA) -> float:

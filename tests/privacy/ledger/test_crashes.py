@@ -70,7 +70,7 @@ def test_at_every_byte_what_is_recovered_is_no_less_than_what_was_committed_and_
         path.write_bytes(whole[:cut])
         ledger = Ledger.open(path)
         assert spent_epsilon(ledger.summary()) >= floor * (1 - 1e-12)
-        ledger.commit(ledger.reserve("more", [release(20.0)]), [release(20.0)])
+        ledger.commit(ledger.reserve("more", [release(1.0)]), [release(1.0)])
         assert spent_epsilon(Ledger.open(path).summary()) > floor
     assert counted == len(ends) == len(records) - 1 >= 14
 

@@ -92,8 +92,9 @@ def test_the_order_of_a_filter_affords_as_many_gaussians_as_any(epsilon: float, 
 
 def test_a_filter_can_be_tuned_to_what_is_planned(tmp_path: Path):
     made = []
-    for name, tuned in [("gaussian", {}), ("sampled", {"tuned_to": SAMPLED})]:
-        ledger = Ledger.create(tmp_path / name, [budget(4.0)], "filter", **tuned)
+    tuned: dict[str, dict[str, Any]] = {"gaussian": {}, "sampled": {"tuned_to": SAMPLED}}
+    for name, options in tuned.items():
+        ledger = Ledger.create(tmp_path / name, [budget(4.0)], "filter", **options)
         made.append(spend_all(ledger, release(SAMPLED))[0])
     assert made == [5, 16]  # at its best order RDP gives 3.948 after 16, and 4.017 after 17
 

@@ -1,5 +1,6 @@
 """For any operations in any order, a ledger's total is that of a small model that keeps everything in memory."""
 
+import math
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -36,7 +37,7 @@ class Model:
         """Return the divergence at order 1 of the client that pays most: Σ 1/(2z²)."""
         made = [each for releases in (self.reserved | self.committed).values() for each in releases]
         costs = [
-            sum(
+            math.fsum(
                 1 / (2 * each.event.noise_multiplier**2)
                 for each in made
                 for who in (each.clients or (client,))

@@ -95,7 +95,7 @@ def test_a_known_key_with_another_relation_is_refused(restated: bool, tmp_path: 
 
 
 def test_of_a_client_both_relations_are_two_releases(tmp_path: Path):
-    fields = {"unit": "client", "view": "public"}
+    fields: dict[str, Any] = {"unit": "client", "view": "public"}
     ledger = Ledger.create(tmp_path / "ledger.jsonl", [budget(relation="zero_out", **fields)])
     ledger.reserve("run/1", [release(**fields)])
     with pytest.raises(InvalidInput, match="already used for other releases"):

@@ -4,7 +4,7 @@ import hashlib
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 import numpy as np
@@ -27,7 +27,7 @@ def identity_keys(clients: int) -> list[bytes]:
 
 def terms(clients: int = 4, *, signed: bool = True, neighbours: int | None = None, **others: int) -> Terms:
     """Return the terms of a small session; with `neighbours`, on a graph too small to protect (otherwise refused)."""
-    given = {"length": 5, "bits": 20, "rounds": 2, **others}
+    given: dict[str, Any] = {"length": 5, "bits": 20, "rounds": 2, **others}
     identities = tuple(key_agreement.identity_key(each) for each in identity_keys(clients)) if signed else ()
     if neighbours is None:
         return Terms.choose(clients=clients, identities=identities, **given)

@@ -65,7 +65,7 @@ def test_a_wrong_share_is_found_before_a_wrong_sum_is_given():
             answer = read(session.clients[number].receive(message), Revealed, agreed)
             if number == 1:
                 table = {each: bytes(33) for each in getattr(answer, kind)}
-                answer = replace(answer, **{kind: table})
+                answer = replace(answer, **{kind: table})  # type: ignore[arg-type]
             session.server.receive(encode(answer, agreed))
         with pytest.raises(WrongShare, match="so the sum would be wrong") as over:
             session.server.unmask()
