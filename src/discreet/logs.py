@@ -73,6 +73,11 @@ class Log:
     def __init__(self, name: str) -> None:
         self._logger = logging.getLogger(name)
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether nobody wants milestones, so that what they need should not be computed."""
+        return not self._logger.isEnabledFor(logging.INFO)
+
     def debug(self, event: str, **fields: Unpack[Fields]) -> None:
         """Write a detail, which only somebody who looks for a fault wants to see."""
         self._write(logging.DEBUG, event, fields)

@@ -78,6 +78,7 @@ def _aliases(tree: ast.Module) -> Iterator[str]:
             yield f"import of {name.name} under another name, or past get_log and bind_fields"
     usual = {id(call.func) for call in log_calls(tree)}
     usual |= {id(call.func.value) for call in log_calls(tree) if isinstance(call.func, ast.Attribute)}
+    usual |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "is_silent"}
     for node in tree.body:
         if ast.unparse(node) == "log = get_log(__name__)":
             usual |= {id(part) for part in ast.walk(node)}

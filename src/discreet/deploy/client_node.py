@@ -103,12 +103,10 @@ class ClientNode:
             tuned_to = client_ledger.expected_event(policy, learner.algorithm, app.population, experiment.rounds)
             ledger = ClientLedger(folder, policy, tuned_to)
             journal = Journal(folder / "runs" / app.digest)
-            node = cls(own_folder, app, learner, journal, ledger, read_key(folder / "identity.key"), say, lock)
+            return cls(own_folder, app, learner, journal, ledger, read_key(folder / "identity.key"), say, lock)
         except BaseException:
             lock.close()
             raise
-        log.info("node opened", client=policy.client, experiment=app.digest, server=policy.server_key, path=folder)
-        return node
 
     @property
     def policy(self) -> Policy:
@@ -120,6 +118,8 @@ class ClientNode:
         if self.learner.algorithm.aggregation.is_secure:
             self.policy.allow_secure_sums()
         self.ledger.check(self.day(), self._round_releases(0))
+        policy, folder = self.policy, self.client_folder.folder
+        log.info("node ready", client=policy.client, experiment=self.app.digest, server=policy.server_key, path=folder)
 
     def close(self) -> None:
         """Unlock the folder for other processes."""
@@ -136,7 +136,7 @@ class ClientNode:
             with bind_fields(kind=about.kind, run=about.run, round=about.round + 1):
                 log.debug("request received")
                 answer = self._answer(about, body)
-                log.info("request answered")
+                log.debug("request answered")
             return signed_messages.encode_answer(answer)
         except (ClientFault, LedgerDamaged, LedgerUnavailable) as fault:  # its message may be about data or local files
             return self._fault_reply(fault)
@@ -316,6 +316,7 @@ class ClientNode:
 
     def _report_answer(self, about: RequestHeader) -> None:
         """Tell the owner what the ledger has spent, after a round was answered for the first time."""
+        log.info("round answered")
         if self.report_answer is None:
             return
         with suppress(Exception, SystemExit):  # an error of the terminal or the ledger must not undo the answer

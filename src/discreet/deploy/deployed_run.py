@@ -113,7 +113,7 @@ class DeployedRun:
         if isinstance(app.experiment.task, TableTask):  # nobody trains on the server's stand-in, so it is the test set
             job = replace(job, test_data=(job.data.inputs, job.data.targets))
         engine, run = app.engine, _run_id(self.name, key)
-        log.info("deployed run prepared", client_run=run, experiment=app.digest)
+        log.info("deployed run prepared", client_run=run, experiment=app.digest, path=self.folder)
         calls = ClientCalls(
             carrier=carrier,
             members=app.members,

@@ -63,7 +63,7 @@ class RoundPlayer:
         """
         with self._bind_round(round):
             state, line = self._play(round, state)
-            if "lost" not in line:
+            if "lost" not in line and not log.is_silent:
                 self._log_round(line)
             return state, line
 
