@@ -18,11 +18,13 @@ _WHERE = {
     "Person": "discreet.privacy.release",
     "Privacy": "discreet.experiment.promise.promise",
     "Run": "discreet.api",
+    "Session": "discreet.experiment.loop.session",
     "clients_from_arrays": "discreet.data.tasks.from_arrays",
     "clients_from_csv": "discreet.data.tables.table_task",
     "clients_from_datasets": "discreet.data.tasks.from_arrays",
     "clients_from_parquet": "discreet.data.tables.table_task",
     "load": "discreet.api",
+    "session": "discreet.api",
     "train": "discreet.api",
     **{name: recipe.module for name, recipe in _RECIPES.items()},
 }

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, TypeAlias, Unpack
+from typing import Any, Required, TypeAlias, Unpack
 
 import torch
 from rich.console import Console
@@ -25,6 +25,7 @@ from discreet.experiment.configuration.run_settings import SettingKeywords, Sett
 from discreet.experiment.job import Job
 from discreet.experiment.loop import job_builder, progress, training_loop
 from discreet.experiment.loop.outcome import Outcome
+from discreet.experiment.loop.session import Session
 from discreet.experiment.promise.promise import Privacy
 from discreet.experiment.run_directory import run_keys
 from discreet.experiment.run_directory.resume_check import check_version
@@ -160,6 +161,93 @@ def train(
         ... )
         >>> print(run.guarantee)
     """
+    opened = _open_session(
+        model,
+        clients,
+        rounds=rounds,
+        algorithm=algorithm,
+        privacy=privacy,
+        loss=loss,
+        metric=metric,
+        out=out,
+        ledger=ledger,
+        resume=resume,
+        key_dir=key_dir,
+        data_dir=data_dir,
+        accept_data_ranges=accept_data_ranges,
+        **settings,
+    )
+    budget = privacy.largest_epsilon if privacy else None
+    with opened, opened.catch_interrupts(), _show_progress(rounds, budget, Console(), progress) as watch:
+        for record in opened:
+            watch(dict(record))
+    return opened.run
+
+
+class SessionKeywords(SettingKeywords, total=False):
+    """The keywords of `session`, for type checkers; a test compares them with those of `train`."""
+
+    rounds: Required[int]
+    algorithm: Required[Algorithm]
+    privacy: Privacy | None
+    loss: Callable[..., Any] | None
+    metric: Callable[..., Any] | None
+    out: PathLike | None
+    ledger: PathLike | None
+    resume: PathLike | None
+    key_dir: PathLike | None
+    data_dir: PathLike | None
+    accept_data_ranges: bool
+
+
+def session(model: nn.Module | AnyModel, clients: Task | AnyTask, **arguments: Unpack[SessionKeywords]) -> Session[Run]:
+    """Open a run as a loop of your own: each step of the iteration plays one round, and yields its record.
+
+    The rounds are those of `train`, bit for bit. The loop may be left at any time, and the run resumed by either.
+    A run that is left before its last round is certified at all its planned rounds, because what its caller saw may be
+    the reason. A ledger that other runs share must be a filter, which stays sound however a run is cut short.
+
+    Args:
+        model: The module to train, or a model's record, as for `train`.
+        clients: The clients' data, as for `train`. Arrays are copied, so that the loop can't change them.
+        **arguments: All other arguments of `train`, without `progress`.
+
+    Returns:
+        The session: an iterator and a context manager. Its `run` is what `train` returns.
+
+    Raises:
+        InvalidInput: Something doesn't fit together; the message says what to do. Nothing was written.
+        BudgetRefused: The noise or the ledger can't keep the promise for the first round.
+
+    Example:
+        >>> with discreet.session(net, clients, rounds=60, algorithm=algorithm, privacy=privacy) as rounds:
+        ...     for record in rounds:
+        ...         if record.get("evaluation", {}).get("accuracy", 0) > 0.9:
+        ...             break
+        >>> print(rounds.run.guarantee)
+    """
+    return _open_session(model, clients, is_stop_free=True, **arguments)
+
+
+def _open_session(
+    model: nn.Module | AnyModel,
+    clients: Task | AnyTask,
+    *,
+    rounds: int,
+    algorithm: Algorithm,
+    privacy: Privacy | None = None,
+    loss: Callable[..., Any] | None = None,
+    metric: Callable[..., Any] | None = None,
+    out: PathLike | None = None,
+    ledger: PathLike | None = None,
+    resume: PathLike | None = None,
+    key_dir: PathLike | None = None,
+    data_dir: PathLike | None = None,
+    accept_data_ranges: bool = False,
+    is_stop_free: bool = False,
+    **settings: Unpack[SettingKeywords],
+) -> Session[Run]:
+    """Start or resume the run of `train` and of `session`, which describe the arguments."""
     run_settings = Settings(rounds=rounds, **settings)
     keys = _optional_path(key_dir)
     before = None if resume is None else _open_for_resume(Path(resume), keys)
@@ -173,6 +261,8 @@ def train(
     else:
         source: AnyTask = from_plain(AnyTask, clients)  # wraps a task of the user's own
         task = load_task(source, key.generator(Purpose.TASK), paths, None if privacy is None else privacy.person)
+    if is_stop_free:
+        task = copy.deepcopy(task)  # the caller may hold its arrays, and change them between two rounds
     if isinstance(model, nn.Module):
         module = model
     else:
@@ -187,14 +277,17 @@ def train(
         settings=run_settings,
     )
     job = replace(job, accept_data_ranges=accept_data_ranges or _has_accepted(before))
-    with _show_progress(job, Console(), progress) as watch:
-        if before is None:
-            path = Path(out) if out is not None else new_run_path(task.name)
-            outcome = training_loop.start(job, path, _optional_path(ledger), keys, watch)
-        else:
-            outcome = training_loop.resume(job, before, keys, watch)
-    write_page(outcome.record.path)
-    return run_of_outcome(outcome, job.model.module_with_params(job.model.params))
+    if before is None:
+        path = Path(out) if out is not None else new_run_path(task.name)
+        loop = training_loop.start_loop(job, path, _optional_path(ledger), keys, is_stop_free=is_stop_free)
+    else:
+        loop = training_loop.resume_loop(job, before, keys, is_stop_free=is_stop_free)
+
+    def conclude(outcome: Outcome) -> Run:
+        write_page(outcome.record.path)
+        return run_of_outcome(outcome, job.model.module_with_params(job.model.params))
+
+    return Session(loop, conclude)
 
 
 def load(
@@ -296,10 +389,11 @@ def write_page(directory: Path) -> Path:
     return run_page.write(directory)
 
 
-def _show_progress(ready: Job, console: Console, wanted: bool | None) -> AbstractContextManager[training_loop.Watch]:
-    budget = ready.privacy.largest_epsilon if ready.privacy else None
+def _show_progress(
+    rounds: int, budget: float | None, console: Console, wanted: bool | None
+) -> AbstractContextManager[training_loop.Watch]:
     if wanted or (wanted is None and (console.is_terminal or console.is_jupyter)):
-        return progress.progress_bar(ready.rounds, 0, budget, console)
+        return progress.progress_bar(rounds, 0, budget, console)
     return progress.no_progress()
 
 

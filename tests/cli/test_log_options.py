@@ -70,7 +70,7 @@ def test_a_log_file_gets_json_lines_at_its_end_and_only_its_owner_reads_it(
     ]
     ends = [line for line in lines if line["event"] == "run finished"]
     assert {(line["level"], line["logger"], line["rounds"]) for line in ends} == {
-        ("info", "discreet.experiment.loop.training_loop", 4)
+        ("info", "discreet.experiment.loop.run_loop", 4)
     }
     assert {line["process"] for line in lines} == {os.getpid()}
     assert stat.S_IMODE(file.stat().st_mode) == 0o600

@@ -21,8 +21,10 @@ from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import round_player, training_loop
 from discreet.experiment.loop.run_guarantees import DEPLOYED, FIRST_RUN, REHEARSED
+from discreet.experiment.loop.session import Session
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Ledger
+from discreet.randomness.streams import RunKey
 from tests.deploy.example_sites import PLAIN, SECURE, Wire, connect_nodes, copy_site, write_experiment
 from tests.deploy.node_requests import are_equal
 
@@ -120,6 +122,25 @@ def test_a_run_that_clients_refused_goes_on_when_it_is_submitted_again(tmp_path:
     assert are_equal(
         RunRecord.open(site.run("first")).load_model(), RunRecord.open(tmp_path / "reference").load_model()
     )
+
+
+def test_a_loop_over_real_clients_can_be_left_and_goes_on_when_it_is_submitted_again(tmp_path: Path) -> None:
+    site = copy_site(tmp_path, PLAIN)
+    wire, deployed = connect_nodes(tmp_path, site, []), DeployedRun(site, "first")
+    job = deployed.prepare_job(RunKey.from_seed(7), wire, lambda text: None)
+    with Session(
+        training_loop.start_loop(job, deployed.folder, None, site.key_dir), lambda outcome: outcome
+    ) as session:
+        assert next(session)["clients"] == 3
+    close_nodes(wire)
+    assert session.run.completed == 1
+    assert session.run.guarantees[0].epsilon == job.spent_epsilon(3)
+    assert server_epsilon(site) == job.spent_epsilon(1)
+    outcome = deployed.train(connect_nodes(tmp_path, site, []), lambda text: None)
+    assert (outcome.completed, outcome.stopped) == (3, None)
+    source = experiment_file.load_experiment(write_experiment(tmp_path, PLAIN), ('engine={kind="reference"}',))
+    training_loop.start(api.prepare_job(source), tmp_path / "reference", None, None, lambda line: None)
+    assert are_equal(outcome.record.load_model(), RunRecord.open(tmp_path / "reference").load_model())
 
 
 def test_a_refused_round_that_a_silent_client_may_still_answer_counts_and_is_not_made_again(tmp_path: Path) -> None:

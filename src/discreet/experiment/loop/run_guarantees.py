@@ -45,6 +45,11 @@ FIRST_RUN = (
     "Nothing else was released from the same data. When this was written, this deployment had made no other run; what "
     "later ones reveal comes on top, and each client's own ledger counts it."
 )
+CHOSEN_STOP = (
+    "Why the run was stopped by its caller after {completed} of {rounds} rounds. ε counts all {rounds}, so a reason in "
+    "the models is covered. A reason in anything else that the caller saw of the data, such as metrics, norms or test "
+    "examples, is not."
+)
 
 
 def certify_run(
@@ -56,6 +61,7 @@ def certify_run(
     released: Sequence[ReleasedRound] | None = None,
     metrics: Collection[str] | None = None,
     code_stamps: Collection[str] = (),
+    is_stop_chosen: bool = False,
 ) -> list[Guarantee]:
     """Certify every guarantee of the first `completed` rounds, the promised one first.
 
@@ -65,16 +71,23 @@ def certify_run(
         released: The rounds that took place. None certifies the plan.
         metrics: The names of the metrics that were evaluated on test examples. None for those that will be.
         code_stamps: Stamps of the code that took part in the run so far.
+        is_stop_chosen: Whether someone who saw the rounds decided that no more follow. What they saw may be the reason,
+            so all rounds of the plan are counted: the rounds that were left out count as planned.
     """
+    counted = job.rounds if is_stop_chosen else completed
+    if is_stop_chosen and released is not None:
+        released = [*released, *(ReleasedRound(round, None) for round in range(completed, job.rounds))]
     state = None if ledger is None else ledger.summary()
     mark = None if state is None else LedgerMark(head=state["head"], length=state["records"])
     delta = job.privacy.delta if job.privacy else run_spending.DEFAULT_DELTA
     others = () if job.deployment is None else job.deployment.other_runs()
-    cards, assumed = [], list(_assumptions(job, completed, released, others, shared=shared))
+    cards, assumed = [], list(_assumptions(job, completed, counted, released, others, shared=shared))
     evaluated = job.metric_names if metrics is None else metrics
     uncovered = list(_uncovered_sentences(job, state["budgets"] if state and shared else [], others, evaluated))
+    if is_stop_chosen:
+        uncovered.append(CHOSEN_STOP.format(completed=completed, rounds=job.rounds))
     for kind in client_groups(job.algorithm, job.privacy, job.population):
-        joined = run_spending.rounds_joined(kind, completed, job.round_limits)
+        joined = run_spending.rounds_joined(kind, counted, job.round_limits)
         happened = run_spending.first_rounds(released, joined)
         claimed = joined if happened is None else len(happened)
         stated = claims.paper_claims(kind.algorithm, claimed, job.population) if claimed else []
@@ -147,19 +160,29 @@ def guarantee_data(
 
 
 def _assumptions(
-    job: Job, completed: int, released: Sequence[ReleasedRound] | None, others: Sequence[str], *, shared: bool
+    job: Job,
+    completed: int,
+    counted: int,
+    released: Sequence[ReleasedRound] | None,
+    others: Sequence[str],
+    *,
+    shared: bool,
 ) -> Iterator[str]:
     """Yield what the guarantees assume.
 
-    `others` are runs of the same deployment, which no ledger at the server counts together with this one.
+    Args:
+        completed: Number of completed rounds.
+        counted: Number of rounds that the guarantees cover.
+        released: Those of the counted rounds that released something.
+        others: Runs of the same deployment, which no ledger at the server counts together with this one.
     """
     planned = job.spent_epsilon(job.rounds)
     whole = "" if planned is None else f"if it had, ε = {round_up(planned)} of the whole plan is what holds."
-    if completed < job.rounds and whole:
+    if counted < job.rounds and whole:
         ended = f"the run ended after {completed} of {job.rounds} rounds"
         yield f"That {ended} had nothing to do with what they showed; {whole}"
-    if released is not None and whole and job.spent_epsilon(completed, released) != job.spent_epsilon(completed):
-        lost = f", and that {completed - len(released)} of {completed} were lost," if len(released) < completed else ""
+    if released is not None and whole and job.spent_epsilon(counted, released) != job.spent_epsilon(counted):
+        lost = f", and that {counted - len(released)} of {completed} were lost," if len(released) < counted else ""
         yield f"Who dropped out of which round{lost} had nothing to do with what earlier rounds showed; {whole}"
     gone = [
         f"client {client} after round {rounds}" for client, rounds in job.round_limits.items() if rounds < completed
@@ -170,8 +193,8 @@ def _assumptions(
     if job.key.is_seeded:
         yield SEEDED
     yield _simulation_note(job)
-    yield from _secure_sum_assumptions(job, completed)
-    yield from failure_odds.describe_failure_odds(job.algorithm, job.population, completed)
+    yield from _secure_sum_assumptions(job, counted)
+    yield from failure_odds.describe_failure_odds(job.algorithm, job.population, counted)
     if not shared and not others:
         yield FIRST_RUN if job.deployment is not None and not job.deployment.is_rehearsal else THIS_RUN
     if trusted_parts(job.algorithm):

@@ -135,7 +135,9 @@ class RunRecord:
 
     @property
     def resume_command(self) -> str:
-        """The command that resumes the run."""
+        """The command that resumes the run, or the call for a run from Python."""
+        if self.identity.again is None and self.identity.folder is None:
+            return f"discreet.train(..., resume={str(self.path)!r})"
         return self.identity.again or f"discreet run --resume {shlex.quote(str(self.path))}"
 
     @property

@@ -89,6 +89,12 @@ class Ledger:
             return tally.budgets
 
     @property
+    def mode(self) -> Mode:
+        """How the ledger counts: as a filter, or the rounds of a plan."""
+        with self._locked_tally(to_write=False) as tally:
+            return tally.header.mode
+
+    @property
     def on_word_of(self) -> tuple[str, ...]:
         """A user's own parts that only declare what is counted here."""
         with self._locked_tally(to_write=False) as tally:
