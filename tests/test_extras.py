@@ -4,7 +4,7 @@ import ast
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,23 +13,24 @@ from discreet.extras import EXTRAS, import_library
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "discreet"
-WITHOUT_EXTRAS = f"""
+WITHOUT = """
 import sys
 class Hide:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {sorted(EXTRAS)}:
+        if name.partition(".")[0] in {libraries}:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Hide())
 """
 TORCH_FREE = ("algorithms.recipes", "experiment.configuration", "experiment.promise", "privacy", "planning.theory")
 
 
-def run_without_extras(program: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS + program], capture_output=True, text=True)
+def run_without_extras(program: str, hidden: Iterable[str] = EXTRAS) -> subprocess.CompletedProcess[str]:
+    hide = WITHOUT.format(libraries=sorted(hidden))
+    return subprocess.run([sys.executable, "-c", hide + program], capture_output=True, text=True)
 
 
-def run_command(*words: str) -> subprocess.CompletedProcess[str]:
-    return run_without_extras(f"from discreet.cli.main import run; sys.exit(run({list(words)}))")
+def run_command(*words: str, hidden: Iterable[str] = EXTRAS) -> subprocess.CompletedProcess[str]:
+    return run_without_extras(f"from discreet.cli.main import run; sys.exit(run({list(words)}))", hidden)
 
 
 def test_rooms_of_accounting_are_imported_without_any_extra():
@@ -87,6 +88,16 @@ def test_a_picture_without_matplotlib_names_the_extra_and_a_page_has_the_numbers
     assert run_command(*command, str(page)).returncode == 0
     assert "discreet[report]" in page.read_text()
     assert page.read_text().count("<table") == 3
+
+
+def test_a_run_without_matplotlib_ends_well_and_its_page_has_the_numbers(tmp_path):
+    words = ["run", "--set", "rounds=2", "--out", str(tmp_path / "run")]
+    done = run_command(*words, hidden=["matplotlib", "PIL"])
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "discreet[report]" in page
+    assert "<svg" not in page
+    assert "<caption>Accuracy</caption>" in page
 
 
 def test_training_without_torch_names_the_extra_and_exits_with_2():

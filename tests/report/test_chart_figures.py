@@ -3,6 +3,7 @@
 import math
 import re
 from collections import Counter
+from importlib.resources import files
 from typing import Any
 from xml.etree import ElementTree
 
@@ -111,6 +112,12 @@ def test_text_is_text_and_colours_are_those_of_the_page():
     assert "var(--curve-0)" in styles
     assert "font" not in styles
     assert not re.search("#[0-9a-f]{3}", styles)
+
+
+def test_the_page_by_day_has_the_colours_of_the_files():
+    style = files("discreet.report").joinpath("page.css").read_text(encoding="utf-8")
+    for colour, variable in theme.VARIABLES.items():
+        assert re.search(rf"{variable[4:-1]}: {colour}", style)
 
 
 def test_a_chart_has_a_name_and_a_description_for_those_who_cannot_see_it():
