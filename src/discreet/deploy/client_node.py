@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+from discreet.code_version import CodeVersion, read_code_version
 from discreet.deploy import client_ledger
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.certificates import read_key
@@ -161,8 +162,7 @@ class ClientNode:
         self._check_agreed(about)
         match about.kind:
             case "hello":
-                statement = signed_messages.hello_statement(about.run, self.learner.client, body)
-                return self.learner.client.to_bytes(4, "little") + key_agreement.sign(self.identity, statement)
+                return self._greet(about, body)
             case "train":
                 return self._train(about, body)
             case "session":
@@ -171,6 +171,13 @@ class ClientNode:
                 return self._send_masked(about, body)
             case "relay":
                 return self._receive(about, *self._load_session(about), body)
+
+    def _greet(self, about: RequestHeader, body: bytes) -> bytes:
+        """Say who this is and which code runs here. The owner learns of it if the server runs other code."""
+        stamp = signed_messages.read_greeting(body)
+        if stamp != (own := read_code_version()).stamp:
+            self.say(f"The server runs {CodeVersion.from_stamp(stamp)}; this node runs {own}.")
+        return signed_messages.encode_hello(about.run, self.learner.client, body, self.identity)
 
     def _check_agreed(self, about: RequestHeader) -> None:
         """Refuse a request that is not about the agreed experiment, its rounds, a possible cohort and this client."""

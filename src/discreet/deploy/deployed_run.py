@@ -130,7 +130,12 @@ class DeployedRun:
             # contributors.
             settings=replace(job.settings, checkpoint_every=1),
             remote_engine=FlowerEngine(calls, replace(job.simulation, real=True), job.rounds, engine.session_rounds),
-            deployment=DeploymentFacts(self.resume_command, self.is_rehearsal, self._other_runs),
+            deployment=DeploymentFacts(
+                self.resume_command,
+                self.is_rehearsal,
+                self._other_runs,
+                lambda: sorted(set(calls.code_of_clients.values())),
+            ),
             accept_data_ranges=app.deployment.data_ranges,
         )
 

@@ -39,11 +39,13 @@ class DeploymentFacts:
         resume_command: The command that resumes the run.
         is_rehearsal: Whether one machine plays the server and every client.
         other_runs: Lists the deployment's other runs on the same data that have begun by now.
+        client_code: Lists the stamps of the code that the clients say they run, each once.
     """
 
     resume_command: str
     is_rehearsal: bool
     other_runs: Callable[[], Sequence[str]]
+    client_code: Callable[[], Sequence[str]]
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from discreet.code_version import CodeVersion, read_code_version
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.carrier import Carrier
 from discreet.engines.flower.flower_errors import BudgetsSpent, ClientsAway, ClientsRefused
 from discreet.engines.flower.signed_messages import Kind, Refusal, RequestHeader
 from discreet.logs import get_log
 from discreet.secure_sums.secagg import key_agreement
+from discreet.secure_sums.secagg.session_errors import BadMessage
 
 log = get_log(__name__)
 
@@ -52,6 +54,7 @@ class ClientCalls:
         timeout: Seconds to wait for clients that are not online.
         has_public_cohort: Whether the cohort of a round is public. Only then a log may say what its clients did.
         nodes_of_clients: The node of each client that has proven who it is.
+        code_of_clients: The stamp of the code that each of them says it runs.
     """
 
     carrier: Carrier
@@ -65,6 +68,7 @@ class ClientCalls:
     clock: Callable[[], float] = time.monotonic
     pause: Callable[[float], None] = time.sleep
     nodes_of_clients: dict[int, int] = field(default_factory=dict)
+    code_of_clients: dict[int, str] = field(default_factory=dict)
     _strangers: dict[int, str] = field(default_factory=dict)  # nodes that did not prove to be a client, and why
     _abandoned: set[int] = field(default_factory=set)
     _online: set[int] = field(default_factory=set)
@@ -187,12 +191,12 @@ class ClientCalls:
         resting = set() if awaited else {node for node, known in self._silent.items() if known.again > round}
         unknown = [node for node in nodes if node not in met | resting]
         if unknown:
-            nonce = key_agreement.random_bytes(NONCE_BYTES)
-            request = self._request("hello", round, 0, (), nonce)
+            greeting = signed_messages.encode_greeting(key_agreement.random_bytes(NONCE_BYTES))
+            request = self._request("hello", round, 0, (), greeting)
             new = sum(node not in self._silent for node in unknown)
             replies = self.carrier.exchange(dict.fromkeys(unknown, request), new, HELLO_SECONDS)
             for node, reply in replies.items():
-                self._identify(node, reply, nonce)
+                self._identify(node, reply, greeting)
             for node in set(unknown) - set(replies):
                 times = self._silent.get(node, NO_SILENCE).times + (not awaited)
                 self._silent[node] = Silence(times, round + REST_ROUNDS * 2**times)
@@ -204,22 +208,34 @@ class ClientCalls:
         self._online = there
         return there
 
-    def _identify(self, node: int, reply: bytes, nonce: bytes) -> None:
+    def _identify(self, node: int, reply: bytes, greeting: bytes) -> None:
         answer = signed_messages.read_reply(reply)
         if isinstance(answer, Refusal):
             self._strangers[node] = answer.why
             log.warning("node refused", node=node, error="RequestRefused")
             self.say(f"A node refused to say who it is: {answer.why}")
             return
-        client, signature = int.from_bytes(answer[:4], "little"), answer[4:]
-        is_member = client < len(self.members)
-        statement = signed_messages.hello_statement(self.run, client, nonce)
-        if not is_member or not key_agreement.is_signature_valid(self.members[client].identity, statement, signature):
+        client, stamp = self._read_hello(answer, greeting)
+        if client is None:
             log.warning("node refused", node=node, error="UnknownIdentity")
             self._strangers[node] = "It could not prove which client it is."
             self.say("A node could not prove which client it is, and is ignored.")
             return
         self.nodes_of_clients[client] = node
+        self.code_of_clients[client] = stamp
+        if stamp != (own := read_code_version()).stamp:
+            self.say(f"{self.members[client].name} runs {CodeVersion.from_stamp(stamp)}; this server runs {own}.")
+
+    def _read_hello(self, answer: bytes, greeting: bytes) -> tuple[int | None, str]:
+        """Return which client a node has proven to be, None if it has not, and the stamp of its code."""
+        try:
+            hello = signed_messages.read_hello(answer)
+        except BadMessage:
+            return None, ""
+        is_member = hello.client < len(self.members)
+        if is_member and hello.is_proven(self.run, greeting, self.members[hello.client].identity):
+            return hello.client, hello.stamp
+        return None, ""
 
     def _request(self, kind: Kind, round: int, client: int, cohort: Sequence[int], body: bytes) -> bytes:
         about = RequestHeader(

@@ -9,6 +9,7 @@ import safetensors.torch
 from pydantic import Field
 from torch import Tensor
 
+from discreet.code_version import read_code_version
 from discreet.engines.flower.flower_errors import RequestRefused
 from discreet.params import Params
 from discreet.part import Index, from_plain, part, to_plain
@@ -119,9 +120,54 @@ def session_purpose(experiment: str, run: str) -> bytes:
     return hashlib.sha256(f"discreet sum {experiment} {run}".encode()).digest()
 
 
-def hello_statement(run: str, client: int, nonce: bytes) -> bytes:
+def encode_greeting(nonce: bytes) -> bytes:
+    """Return the body of a hello: the nonce, and the stamp of the server's code."""
+    return Writer().blob(nonce).blob(read_code_version().stamp.encode()).to_bytes()
+
+
+def read_greeting(body: bytes) -> str:
+    """Return the stamp of the server's code from a hello."""
+    reader = Reader(body)
+    _, stamp = reader.blob(), reader.blob()
+    reader.check_end()
+    return _printable_line(stamp.decode(errors="replace"))
+
+
+def encode_hello(run: str, client: int, body: bytes, identity: bytes) -> bytes:
+    """Answer a hello: the client's number and the stamp of its code, signed together with the greeting."""
+    stamp = read_code_version().stamp
+    signature = key_agreement.sign(identity, _hello_statement(run, client, body, stamp))
+    return Writer().number(client, 4).raw(signature).blob(stamp.encode()).to_bytes()
+
+
+class Hello(NamedTuple):
+    """Who a node says it is: the client's number, the stamp of its code, and its signature of the greeting."""
+
+    client: int
+    stamp: str
+    signature: bytes
+
+    def is_proven(self, run: str, body: bytes, identity: bytes) -> bool:
+        """Whether the owner of this public key has signed the answer to this greeting."""
+        statement = _hello_statement(run, self.client, body, self.stamp)
+        return key_agreement.is_signature_valid(identity, statement, self.signature)
+
+
+def read_hello(answer: bytes) -> Hello:
+    """Decode the answer to a hello.
+
+    Raises:
+        BadMessage: It is not one.
+    """
+    reader = Reader(answer)
+    client, signature, stamp = reader.number(4), reader.raw(key_agreement.SIGNATURE_BYTES), reader.blob()
+    reader.check_end()
+    return Hello(client, _printable_line(stamp.decode(errors="replace")), signature)
+
+
+def _hello_statement(run: str, client: int, body: bytes, stamp: str) -> bytes:
     """Return the bytes that a client signs to prove that its card is in the server's app folder."""
-    return ascii(("discreet hello", run, client, nonce)).encode()
+    return ascii(("discreet hello", run, client, body, stamp)).encode()
 
 
 def encode_broadcast(params: Params, announced: Params) -> bytes:

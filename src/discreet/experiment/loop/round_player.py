@@ -107,7 +107,8 @@ class RoundPlayer:
                 line["training"] = json_numbers(job.evaluate_training(state.params))
         if gathered is not None:
             line |= diagnostics.round_diagnostics(job, gathered)
-        return line | {"seconds": round(time.perf_counter() - began, 6), "code": read_code_version().stamp}
+        line |= {"seconds": round(time.perf_counter() - began, 6), "code": read_code_version().stamp}
+        return line if job.deployment is None else line | {"client_code": list(job.deployment.client_code())}
 
     def _log_round(self, line: RoundRecord) -> None:
         """Log the end of a round. How many clients joined is written only where the cohort is public."""

@@ -185,6 +185,8 @@ class RunLoop:
             is_stop_chosen=self._is_stop_chosen and stopped is not None,
         )
         guarantee = run_guarantees.guarantee_data(job, done, stopped, cards, ledger, code_stamps) | {"metrics": metrics}
+        if job.deployment is not None:
+            guarantee |= {"client_code": record.client_code_stamps()}
         if job.task.person is not None and job.holds_data:
             guarantee |= {"rows_left_out": job.task.rows_left_out}
         record.write_outcome(

@@ -197,6 +197,10 @@ class RunRecord:
         stamps = [self.identity.code, *(line.get("code") for line in self.read_rounds())]
         return list(dict.fromkeys(stamp for stamp in stamps if stamp is not None))
 
+    def client_code_stamps(self) -> list[str]:
+        """Return the stamps of the code that real clients said they run, in any recorded round."""
+        return list(dict.fromkeys(stamp for line in self.read_rounds() for stamp in line.get("client_code", ())))
+
     def rewind(self, checkpoint: Checkpoint | None) -> None:
         """Cut rounds.jsonl back to the checkpoint: later rounds are repeated, and its own line is never missing."""
         kept = [line for line in self.read_rounds() if checkpoint and line["round"] < checkpoint.completed]
