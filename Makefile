@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow test-deploy test-browser test-gpu mutants lint bench pages docs lock clean
+.PHONY: release demo test test-slow test-deploy test-browser test-gpu mutants lint bench pages docs lock clean
 
 demo: $(READY)
 	@$(BIN)/discreet demo
@@ -74,8 +74,16 @@ $(READY): pyproject.toml constraints.txt
 	.venv-bench/bin/pip install --quiet --no-deps --editable .
 	@touch $@
 
+release: .venv-release/.ready ## build sdist and wheel, and install them into empty environments (docs/releasing.md); publishes nothing
+	.venv-release/bin/python tools/release.py $(RELEASE_OPTIONS)
+
+.venv-release/.ready: Makefile
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/pip install --quiet 'build>=1.2,<2' 'twine>=6.1,<8'
+	@touch $@
+
 lock: ## resolve all extras together and write constraints.txt
 	$(PYTHON) tools/lock.py
 
 clean:
-	rm -rf .venv .venv-bench build site
+	rm -rf .venv .venv-bench .venv-release build dist site
