@@ -3,13 +3,23 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: release demo test test-slow test-deploy test-browser test-gpu mutants lint bench pages docs lock clean
+.PHONY: release demo test test-random coverage test-slow test-deploy test-browser test-gpu mutants lint bench pages docs lock clean
 
 demo: $(READY)
 	@$(BIN)/discreet demo
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(TESTS)
+
+test-random: $(READY) ## run the property tests with fresh examples; .hypothesis/ keeps those that failed
+	$(BIN)/python -m pytest -m 'hypothesis and not deploy and not browser' --hypothesis-profile random
+
+coverage: $(READY) ## run the tests and show which share of branches they take; three rooms must have 95 % (tools/branch_coverage.py)
+	rm -rf build/coverage
+	$(BIN)/coverage run -m pytest $(TESTS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage json --quiet $(if $(ROOMS),--include=$$(printf 'src/discreet/%s/*,' $(ROOMS))) -o build/coverage/report.json
+	$(BIN)/python tools/branch_coverage.py build/coverage/report.json
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow

@@ -1,5 +1,5 @@
-"""Shared by all tests: hypothesis draws the same examples each time, real data sets are in one place, and the user's
-state folder is never touched."""
+"""Shared by all tests: the examples that Hypothesis draws, the place of real data sets, and no contact with the user's
+state folder. Hypothesis draws the same examples each time, except in `make test-random`."""
 
 import os
 import shutil
@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 pytest_plugins = ("tests.skip_report",)
 
 settings.register_profile("fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("random", settings.get_profile("fixed"), derandomize=False, print_blob=True)
 settings.load_profile("fixed")
 
 

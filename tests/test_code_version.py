@@ -1,5 +1,6 @@
 """Which code this is: in a checkout, in an installed package, in an archive, and with no trace of any."""
 
+import importlib.metadata
 import json
 import os
 import shutil
@@ -171,9 +172,9 @@ def test_a_card_of_an_installed_package_names_its_version_and_commit(tmp_path: P
 
 def test_a_copy_without_any_trace_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def raise_not_found(name: str) -> str:
-        raise code_version.importlib.metadata.PackageNotFoundError(name)
+        raise importlib.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(code_version.importlib.metadata, "version", raise_not_found)
+    monkeypatch.setattr(importlib.metadata, "version", raise_not_found)
     assert find_code_version(tmp_path / "lib" / "discreet") == CodeVersion(code_version.UNKNOWN)
 
 

@@ -45,7 +45,7 @@ def address(request: Any, run: Path, planner: PlannerServer, tmp_path: Path) -> 
         page = picture_page.render_page(test_picture_files.PICTURE)
     else:
         names = ("digits", "a_name_that_is_longer_than_most_of_them_are")
-        swept: dict[str, str] = {"epochs": "2"} if request.param == "sweep" else {}
+        swept: dict[str, Any] = {"epochs": "2"} if request.param == "sweep" else {}
         rows = [row(result(0.8 + place / 50), result(0.84), name=name, **swept) for place, name in enumerate(names)]
         page = comparison_page.render_page(rows, COMMAND)
     path = tmp_path / "page.html"

@@ -79,9 +79,9 @@ def _aliases(tree: ast.Module) -> Iterator[str]:
     usual = {id(call.func) for call in log_calls(tree)}
     usual |= {id(call.func.value) for call in log_calls(tree) if isinstance(call.func, ast.Attribute)}
     usual |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "is_silent"}
-    for node in tree.body:
-        if ast.unparse(node) == "log = get_log(__name__)":
-            usual |= {id(part) for part in ast.walk(node)}
+    for statement in tree.body:
+        if ast.unparse(statement) == "log = get_log(__name__)":
+            usual |= {id(part) for part in ast.walk(statement)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in ("log", "get_log", "bind_fields") and id(node) not in usual:
             yield f"line {node.lineno}: {node.id} is used in a way that is not read here"

@@ -88,7 +88,7 @@ def test_a_curve_keeps_its_colour_from_panel_to_panel_and_the_sixth_is_told_by_i
 def test_what_is_no_number_or_has_no_logarithm_is_a_gap():
     values = curve("a", [0.0, 1, 2, 3, 4], [1.0, math.nan, math.inf, -1.0, 5.0])
 
-    def visible_values(**axes: bool) -> list[float | None]:
+    def visible_values(**axes: Any) -> list[float | None]:
         points = points_with_gaps(values, Panel("", "", "", (), **axes))
         return [None if math.isnan(point.y) else point.y for point in points]
 

@@ -1,5 +1,6 @@
 """The ledger: reserve, commit, void; what each costs, what is refused, and with which message."""
 
+import math
 import os
 import shutil
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from discreet.code_version import CodeVersion, read_code_version
 from discreet.errors import BudgetRefused, InvalidInput, LedgerDamaged, LedgerUnavailable, Unsupported
+from discreet.part import to_plain
 from discreet.privacy.events import NOTHING, GaussianNoise, PoissonSampled, Repeated
 from discreet.privacy.ledger import Budget, Ledger, Ticket, verify
 from discreet.privacy.ledger.log import Log
@@ -340,6 +342,8 @@ def test_a_line_of_a_later_version_is_not_guessed_at(ledger: Ledger, path: Path)
         {"type": "commit", "ticket": 7, "releases": None},
         {"type": "void", "ticket": 0},
         {"type": "open", "mode": "plan", "budgets": []},
+        {"type": "open", "mode": "plan", "budgets": [to_plain(budget(8.0))]},
+        {"type": "open", "mode": "filter", "budgets": [to_plain(budget(8.0))]},  # a filter without its order
     ],
 )
 def test_a_line_that_can_not_follow_is_damage(ledger: Ledger, path: Path, forged: dict[str, object]):
@@ -349,3 +353,57 @@ def test_a_line_that_can_not_follow_is_damage(ledger: Ledger, path: Path, forged
         log.append(forged)
     with pytest.raises(LedgerDamaged, match="Line 2"):
         verify(path)
+
+
+def test_a_key_that_is_reserved_twice_in_the_file_is_damage(ledger: Ledger, path: Path):
+    ledger.reserve("1", [release(1.0)])
+    again = {key: value for key, value in lines(path)[1].items() if key in ("type", "key", "releases")}
+    log = Log(path, wait=0.0)
+    with log.lock(to_write=True):
+        list(log.read_new_records())
+        log.append(again)
+    with pytest.raises(LedgerDamaged, match="Line 3 reserves '1' a second time"):
+        verify(path)
+
+
+def test_a_file_whose_first_line_opens_nothing_is_damage(path: Path):
+    Log.create(path, {"type": "void", "ticket": 0})
+    with pytest.raises(LedgerDamaged, match="the first line opens"):
+        Ledger.open(path)
+
+
+def test_a_pipe_is_no_ledger(path: Path):
+    os.mkfifo(path)
+    with pytest.raises(InvalidInput, match="is not an ordinary file"):
+        Ledger.open(path)
+
+
+def test_each_named_client_is_told_what_it_spent_itself(path: Path):
+    """Client 0 paid twice at z = 10 and client 1 once: √2/10 and 1/10 (Balle & Wang 2018)."""
+    ledger = Ledger.create(path, [budget(8.0)])
+    for number, clients in enumerate([(0, 1), (0,)]):
+        made = [release(10.0, clients=clients)]
+        ledger.commit(ledger.reserve(str(number), made), made)
+    (shown,) = ledger.summary(by_client=True)["budgets"]
+    spent = {tuple(each["clients"]): each["spent"] for each in shown["by_client"]}
+    assert spent == {
+        (0,): pytest.approx(gaussian_epsilon(math.sqrt(2) / 10), rel=1e-3),
+        (1,): pytest.approx(gaussian_epsilon(1 / 10), rel=1e-3),
+    }
+    assert all(each["remaining"] == 8.0 - each["spent"] for each in shown["by_client"])
+
+
+def test_a_client_that_a_budget_does_not_cover_pays_nothing_from_it(path: Path):
+    ledger = Ledger.create(path, [budget(8.0, clients=(0,))])
+    ledger.reserve("1", [release(10.0, clients=(1, 2))])
+    assert spent_epsilon(ledger.summary()) == 0.0
+    ledger.reserve("2", [release(10.0, clients=(0, 1))])
+    assert spent_epsilon(ledger.summary()) == pytest.approx(gaussian_epsilon(1 / 10), rel=1e-3)
+
+
+def test_a_reservation_is_open_until_it_is_committed_or_voided(ledger: Ledger):
+    assert not ledger.is_open("1")
+    ticket = ledger.reserve("1", [release(10.0)])
+    assert ledger.is_open("1")
+    ledger.void(ticket)
+    assert not ledger.is_open("1")

@@ -48,7 +48,7 @@ class Model:
         return max(costs)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(steps=st.lists(st.tuples(WHAT, st.integers(0, 3), RELEASES), max_size=20))
 def test_the_total_is_what_is_committed_and_what_is_outstanding(
     steps: list[tuple[str, int, list[Release]]], tmp_path_factory: pytest.TempPathFactory

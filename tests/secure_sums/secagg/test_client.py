@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from discreet.errors import InvalidInput
-from discreet.secure_sums.secagg import key_agreement
+from discreet.secure_sums.secagg import client_setup, key_agreement
+from discreet.secure_sums.secagg.client_state import ClientState
 from discreet.secure_sums.secagg.degree import Assumptions
 from discreet.secure_sums.secagg.message_codec import encode
 from discreet.secure_sums.secagg.session_client import Client
@@ -18,6 +19,7 @@ from discreet.secure_sums.secagg.session_errors import (
     BadSignature,
     BothShares,
     ListsDiffer,
+    OutOfTurn,
     SessionOver,
     TooFewClients,
     WrongKeys,
@@ -334,3 +336,60 @@ def test_a_graph_that_protects_too_little_is_refused_also_by_the_client_that_rea
         sent = replace(agreed, **change).to_bytes()
     with pytest.raises(InvalidInput, match=said):
         Terms.from_bytes(sent)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"session": bytes(15)}, "session must have 16 bytes, and got 15"),
+        ({"purpose": bytes(3)}, "purpose must have 32 bytes, and got 3"),
+        ({"neighbours": 131}, "neighbours must be even or all 999, and got 131"),
+    ],
+)
+def test_terms_of_another_size_are_refused(change: dict[str, Any], said: str):
+    with pytest.raises(InvalidInput, match=said):
+        replace(on_a_graph(), **change)
+
+
+def test_a_threshold_and_a_number_of_colluders_are_two_answers_to_one_question():
+    with pytest.raises(InvalidInput, match="a threshold, or how many may collude and leave, and not both"):
+        Terms.choose(clients=10, length=5, threshold=8, colluding=2)
+
+
+def test_terms_of_another_version_or_with_a_third_kind_of_graph_are_not_read():
+    sent = terms(4).to_bytes()
+    with pytest.raises(BadMessage, match="is not of version"):
+        Terms.from_bytes(bytes([sent[0] + 1]) + sent[1:])
+    assert sent[-1] == 0
+    with pytest.raises(BadMessage, match="has a 2 where only 0 or 1 may stand"):
+        Terms.from_bytes(sent[:-1] + bytes([2]))
+
+
+@pytest.mark.parametrize("number", [-1, 4])
+def test_a_client_has_a_number_of_its_session(number: int):
+    with pytest.raises(InvalidInput, match=f"between 0 and 3, and got {number}"):
+        Client(terms(4, signed=False), number)
+
+
+def test_a_client_starts_once_and_masks_only_after_the_set_up():
+    agreed = terms(4, signed=False)
+    fresh = Client(agreed, 0)
+    with pytest.raises(OutOfTurn, match="when the set-up is done, and this client is at 'new'"):
+        fresh.mask(0, vectors(agreed)[0])
+    assert fresh.start() == fresh.start()  # a question that is asked again gets the same bytes
+    with pytest.raises(OutOfTurn, match="A session starts once, and this client is at 'ready'"):
+        rehearsal(agreed).clients[0].start()
+
+
+def test_sealed_bytes_that_are_no_share_are_refused():
+    """A share is a number below Shamir's prime; bytes of ones are above it."""
+    seal = client_setup.seal_share
+
+    def seal_ones(state: ClientState, peer: int, plain: bytes, what: str, number: int) -> bytes:
+        return seal(state, peer, b"\xff" * len(plain), what, number)
+
+    with (
+        patch.object(client_setup, "seal_share", seal_ones),
+        pytest.raises(BadShares, match="sealed something that is not a share"),
+    ):
+        rehearsal(terms(4, signed=False))

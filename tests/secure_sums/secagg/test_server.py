@@ -5,18 +5,20 @@ from dataclasses import replace
 import pytest
 
 from discreet.secure_sums.secagg.message_codec import encode
+from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_errors import (
     BadMessage,
     NotAMember,
     OutOfTurn,
+    SessionOver,
     TooFewClients,
     WrongRound,
     WrongShare,
 )
-from discreet.secure_sums.secagg.session_messages import Masked, Revealed, StageName
+from discreet.secure_sums.secagg.session_messages import Agreed, Keys, Masked, Revealed, StageName
 from discreet.secure_sums.secagg.session_server import Server
 from discreet.secure_sums.secagg.unmasking import unmask
-from tests.secure_sums.secagg.cohorts import after_masking, is_exact, read, rehearsal, terms, vectors
+from tests.secure_sums.secagg.cohorts import after_masking, identity_keys, is_exact, read, rehearsal, terms, vectors
 
 
 def test_the_server_takes_each_message_in_its_stage_from_its_members_once():
@@ -110,3 +112,37 @@ def test_a_server_is_saved_between_rounds_and_never_opens_one_twice():
     assert is_exact(session.sum(2, vectors(agreed)), agreed, vectors(agreed))
     with pytest.raises(OutOfTurn):
         Server(agreed).to_bytes()
+
+
+def test_a_call_that_is_not_due_in_a_stage_is_refused():
+    server = rehearsal(terms(4)).server
+    with pytest.raises(OutOfTurn, match="nothing to close: the server is at 'ready'"):
+        server.close_stage()
+    with pytest.raises(OutOfTurn, match="from revealed shares, and the server is at 'ready'"):
+        server.unmask()
+    with pytest.raises(OutOfTurn, match="when the set-up is done, and the server is at 'keys'"):
+        Server(terms(4)).open_round(0)
+
+
+def test_a_session_whose_set_up_had_too_few_is_over_for_good():
+    server = Server(terms(4))
+    with pytest.raises(TooFewClients, match="are needed"):
+        server.close_stage()
+    with pytest.raises(SessionOver, match="ended with too few clients"):
+        server.close_stage()
+    with pytest.raises(OutOfTurn, match="the server is at 'over'"):
+        server.open_round(0)
+
+
+def test_keys_and_lists_that_their_client_did_not_sign_are_not_taken():
+    """What client 0 signed is not signed by client 1; neither is a list with a signature of zeros."""
+    agreed = terms(4)
+    published = read(Client(agreed, 0, identity=identity_keys(4)[0]).start(), Keys, agreed)
+    with pytest.raises(BadMessage, match="claim to be client 1's are not signed by it"):
+        Server(agreed).receive(encode(replace(published, client=1), agreed))
+    session, messages = after_masking(agreed)
+    reply = read(session.clients[0].receive(messages[0]), Agreed, agreed)
+    with pytest.raises(BadMessage, match="Client 0 did not sign this round's survivor list"):
+        session.server.receive(encode(replace(reply, signature=bytes(len(reply.signature))), agreed))
+    session.server.receive(encode(reply, agreed))
+    assert session.server.responders == {0}

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from discreet.planning.theory.kim_noise_bounds import Promise
@@ -22,10 +23,16 @@ def required_variance(clipping: Clipping, promise: Promise) -> float:
     Guarantee: σ = 2z for clipped minibatches, and z for clipped examples, where T Poisson samples at rate q with a
     noise multiplier of z are accounted at no more than ε.
     """
+    return (SENSITIVITIES[clipping] * _required_multiplier(promise)) ** 2
+
+
+@lru_cache(maxsize=1024)  # both kinds of clipping need it, and so does every line of a table
+def _required_multiplier(promise: Promise) -> float:
     target = EpsilonTarget(epsilon=promise.epsilon, delta=promise.delta)
-    return (SENSITIVITIES[clipping] * calibrate_noise(lambda multiplier: _event(multiplier, promise), target)) ** 2
+    return calibrate_noise(lambda multiplier: _event(multiplier, promise), target)
 
 
+@lru_cache(maxsize=1024)
 def certified_epsilon(clipping: Clipping, noise_variance: float, promise: Promise) -> float:
     """Return the true ε of N(0, C²σ²) at the promise's δ, whatever ε is promised: an upper bound, tight by PLD."""
     multiplier = math.sqrt(noise_variance) / SENSITIVITIES[clipping]
