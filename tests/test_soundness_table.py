@@ -118,7 +118,7 @@ def job(folder: Path, algorithm: str, *overrides: str) -> Job:
 
 
 def cards(prepared: Job) -> list[Guarantee]:
-    return run_guarantees.certify_run(prepared, prepared.rounds, None, shared=False)
+    return run_guarantees.certify_run(prepared.terms, prepared.rounds, None, shared=False)
 
 
 def card_text(found: Guarantee) -> str:

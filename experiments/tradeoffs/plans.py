@@ -47,7 +47,7 @@ def certified_epsilons(job: Job) -> list[float]:
     """Each client's own ε after the whole run, as its card says."""
     assert job.privacy is not None
     promised, everyone = (job.privacy.unit, job.privacy.against), range(job.population.clients)
-    cards = run_guarantees.certify_run(job, job.rounds, None, shared=False)
+    cards = run_guarantees.certify_run(job.terms, job.rounds, None, shared=False)
     about = [each for each in cards if (each.unit, each.view) == promised]
     by = {client: each.epsilon for each in about for client in each.clients or everyone}
     return [by[client] for client in everyone]

@@ -30,6 +30,7 @@ from discreet.experiment.promise.promise import Privacy
 from discreet.experiment.run_directory import run_keys
 from discreet.experiment.run_directory.resume_check import check_version
 from discreet.experiment.run_directory.run_record import RunRecord
+from discreet.experiment.terms import Terms
 from discreet.models import AnyModel
 from discreet.part import from_plain
 from discreet.paths import Paths
@@ -332,6 +333,11 @@ def prepare_job(source: Source, *, accept_data_ranges: bool = False) -> Job:
     """Build the job of an experiment, or say what is wrong with it; nothing is written."""
     ready = job_builder.build_job(source, _choose_key(source.experiment.seed))
     return replace(ready, accept_data_ranges=accept_data_ranges)
+
+
+def prepare_terms(source: Source) -> Terms:
+    """Return the terms of an experiment without running its own model, loss and metric; nothing is written."""
+    return job_builder.build_terms(source, _choose_key(source.experiment.seed))
 
 
 def reopen_run(

@@ -126,3 +126,78 @@ def test_python_m_discreet_takes_no_module_from_the_current_folder(tmp_path: Pat
     ran = subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": SOURCE}, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert not [path for path in marked if path.exists()]
+
+
+def test_a_plan_runs_no_code_and_says_what_it_leaves_out(discreet: Discreet, mark: Path) -> None:
+    Path("small.toml").write_text(SMALL)
+    discreet("trust mine.toml")  # that it is remembered makes no difference to a plan
+    known, plan = discreet("plan small.toml --json").json, discreet("plan mine.toml --json").json
+    assert not mark.exists()
+    (sentence,) = plan["unknown"]
+    assert sentence.startswith("net.py:net was not run, so the model's size, the bytes and the noise-to-signal ratio")
+    missing = ("parameters", "noise_to_signal", "bits", "bytes")
+    assert [plan[name] for name in missing] == [None] * 4
+    computed = ("epsilon", "noise_multiplier", "affordable_rounds", "clients", "examples", "rounds")
+    assert {name: plan[name] for name in computed} == {name: known[name] for name in computed}
+    assert known["unknown"] == []
+    page = discreet("plan mine.toml").out
+    assert "net.py:net was not run" in page
+    assert "Noise multiplier" in page
+    assert not mark.exists()
+
+
+def test_a_plan_with_trust_knows_everything_that_a_model_of_ones_own_decides(discreet: Discreet, mark: Path) -> None:
+    Path("small.toml").write_text(SMALL)
+    known, plan = discreet("plan small.toml --json").json, discreet("plan mine.toml --json --trust").json
+    assert mark.exists()
+    numbers = ("parameters", "noise_to_signal", "bits", "bytes", "epsilon", "unknown")
+    assert {name: plan[name] for name in numbers} == {name: known[name] for name in numbers}
+
+
+@pytest.mark.parametrize("setting", ["loss=net.py:net", "metric=net.py:net", 'metric={kind="net.py:net"}'])
+def test_a_loss_or_metric_of_ones_own_changes_no_number_of_a_plan(setting: str, discreet: Discreet, mark: Path) -> None:
+    Path("small.toml").write_text(SMALL)
+    known, plan = discreet("plan small.toml --json").json, discreet("plan small.toml --json --set", setting).json
+    assert not mark.exists()
+    assert plan.pop("unknown") == ["net.py:net was not run and not checked; no number of a plan depends on it."]
+    assert {name: plan[name] for name in plan if name not in ("guarantees", "advice")} == {
+        name: known[name] for name in plan if name not in ("guarantees", "advice")
+    }
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ['algorithm.server={kind="net.py:net"}', 'task={kind="net.py:net"}', 'algorithm={recipe="net.py:net"}'],
+)
+def test_a_plan_whose_price_depends_on_own_code_is_refused(setting: str, discreet: Discreet, mark: Path) -> None:
+    Path("small.toml").write_text(SMALL)
+    for line in ("plan small.toml", "tradeoff promise small.toml"):
+        refused = discreet(f"{line} --set", setting)
+        assert refused.code == 2
+        assert "would run net.py:net from" in refused.err
+        assert "discreet plan with --trust" in refused.err
+        assert not mark.exists()
+
+
+def test_integer_noise_depends_on_the_size_of_a_model_that_was_not_run(discreet: Discreet, mark: Path) -> None:
+    own = 'algorithm={recipe="ddp_fedavg", learning_rate=1.0, clip_norm=0.5, sampling_rate=0.1, noise="skellam"}'
+    refused = discreet("plan mine.toml --set", own)
+    assert refused.code == 2
+    assert "What a sum of integers reveals depends on the model's size, and net.py:net was not run" in refused.err
+    assert not mark.exists()
+
+
+def test_the_sliders_need_the_size_of_the_model(discreet: Discreet, mark: Path) -> None:
+    refused = discreet("plan mine.toml --interactive --no-browser")
+    assert refused.code == 2
+    assert "The page needs the model's size. net.py:net was not run" in refused.err
+    assert not mark.exists()
+
+
+def test_the_price_of_a_promise_is_known_without_the_model(discreet: Discreet, mark: Path) -> None:
+    ran = discreet("tradeoff promise mine.toml --epsilon 1 --json").json
+    assert ran["costs"][0]["noise_multiplier"] > 0
+    assert ran["costs"][0]["bytes_at_these_rounds"] == {"client_expected": None, "all_total": None}
+    assert "net.py:net was not run" in ran["notes"][1]
+    assert "net.py:net was not run" in discreet("tradeoff promise mine.toml --epsilon 1").out
+    assert not mark.exists()

@@ -138,7 +138,7 @@ def test_the_card_says_the_rule_and_keeps_the_number_of_rows_left_out_to_itself(
 
 def test_only_the_person_is_certified_where_rows_are_left_out(tmp_path: Path):
     """Removing one example may bring in another row of the same person, so nothing is certified for one example."""
-    cards = run_guarantees.certify_run(prepare(tmp_path), 2, None, shared=False)
+    cards = run_guarantees.certify_run(prepare(tmp_path).terms, 2, None, shared=False)
     assert [each.unit for each in cards] == [PATIENT]
 
 

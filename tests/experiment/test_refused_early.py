@@ -92,12 +92,12 @@ def test_what_is_left_to_chance_is_on_the_card_and_in_the_plan(tmp_path: Path):
     """3 rounds of 650 parameters: 3e-9 for the ring at most, 2·650·3·2^-52 = 8.7e-13 for the draws."""
     job = prepare(tmp_path, INTEGERS)
     source = experiment_file.load_experiment(tmp_path / "experiment.toml")
-    found = json.loads(json.dumps(plan_experiment(source, job)))
+    found = json.loads(json.dumps(plan_experiment(source, job.terms)))
     assert 0 < found["wraparound"] <= 3.1e-9
-    words = " ".join(run_guarantees.certify_run(job, 3, None, shared=False)[0].assumptions)
+    words = " ".join(run_guarantees.certify_run(job.terms, 3, None, shared=False)[0].assumptions)
     assert "Over 3 rounds a sum leaves its ring of 23 bits with a probability of at most" in words
     assert "may add up to 8.7e-13 to δ, which is not counted" in words
-    assert plan_experiment(source, prepare(tmp_path, INTEGERS, "privacy.epsilon=1.0"))["wraparound"] <= 3.1e-9
+    assert plan_experiment(source, prepare(tmp_path, INTEGERS, "privacy.epsilon=1.0").terms)["wraparound"] <= 3.1e-9
 
 
 def test_a_card_of_sums_on_a_graph_says_what_few_neighbours_leave_to_chance(tmp_path: Path):
@@ -105,6 +105,6 @@ def test_a_card_of_sums_on_a_graph_says_what_few_neighbours_leave_to_chance(tmp_
     secure = 'engine={kind="secure"}'
     for clients, said in ((10, 0), (400, 1)):
         job = prepare(tmp_path, INTEGERS, secure, f"task.clients={clients}")
-        words = " ".join(run_guarantees.certify_run(job, 3, None, shared=False)[0].assumptions)
+        words = " ".join(run_guarantees.certify_run(job.terms, 3, None, shared=False)[0].assumptions)
         assert words.count("shares masks with 100 others, on a random graph") == said
         assert words.count("2^-40 a round: over 3 rounds that may add up to 2.8e-12 to δ") == said

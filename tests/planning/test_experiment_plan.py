@@ -24,7 +24,7 @@ def ldp_override(noise: str, cohort: int = 1) -> str:
 
 def plan(small: Path, *overrides: str) -> dict[str, Any]:
     source = experiment_file.load_experiment(small, overrides)
-    return plan_experiment(source, api.prepare_job(source))
+    return plan_experiment(source, api.prepare_job(source).terms)
 
 
 def test_bytes_are_counted_for_a_client_and_for_all_of_them(small: Path):
@@ -52,7 +52,7 @@ def test_rounds_that_the_noise_affords_are_within_the_promise(small: Path):
     assert plan(small)["affordable_rounds"] == 4  # noise that was computed for as many
     source = experiment_file.load_experiment(small, ("algorithm.noise_multiplier=3.0",))
     job = api.prepare_job(source)
-    rounds = plan_experiment(source, job)["affordable_rounds"]
+    rounds = plan_experiment(source, job.terms)["affordable_rounds"]
     spent, more = job.spent_epsilon(rounds), job.spent_epsilon(rounds + 1)
     assert rounds > 4
     assert spent is not None
@@ -106,7 +106,7 @@ def test_nothing_is_said_of_noise_where_there_is_none(small: Path):
 def test_local_work_is_recommended_where_something_singles_it_out(
     prepare: PrepareJob, overrides: tuple[str, ...], now: int, best: int | None, unit: str, why: str
 ):
-    found = recommend_local_work(prepare(*overrides))
+    found = recommend_local_work(prepare(*overrides).terms)
     assert (found.now, found.recommended, found.unit) == (now, best, unit)
     assert why in found.why
 
@@ -114,7 +114,7 @@ def test_local_work_is_recommended_where_something_singles_it_out(
 def test_under_laplace_noise_of_their_own_iterations_follow_the_bound_of_fu(prepare: PrepareJob):
     """Of 60 iterations, 2 of 3 clients a round: E = 1, 2, 4, 5, 10 and 20 give all clients equally many turns."""
     found = recommend_local_work(
-        prepare(ldp_override("laplace", cohort=2), "privacy.unit=client", "privacy.epsilon=60.0", "rounds=20")
+        prepare(ldp_override("laplace", cohort=2), "privacy.unit=client", "privacy.epsilon=60.0", "rounds=20").terms
     )
     assert (found.now, found.recommended) == (3, 5)  # near ³√(C_M·T²/2κ) = 6.4, with C_M = 8pb(2ζ)²/(N²ε²), κ = 9
     assert "the smallest to try" in found.why
@@ -128,7 +128,7 @@ def test_no_iterations_are_recommended_where_clients_would_not_have_as_many_turn
             "privacy.epsilon=60.0",
             "rounds=4",
             "algorithm.local_iterations=1",
-        )
+        ).terms
     )
     assert found.recommended is None
     assert "multiple of 3, and got 4" in found.why
@@ -136,7 +136,7 @@ def test_no_iterations_are_recommended_where_clients_would_not_have_as_many_turn
 
 def test_federated_sgd_is_told_no_steps_that_it_can_not_take(prepare: PrepareJob):
     sgd = 'algorithm={recipe="fl_sgd_gaussian", learning_rate=1.0, sampling_rate=0.1, clip_norm=1.0}'
-    found = recommend_local_work(prepare(sgd))
+    found = recommend_local_work(prepare(sgd).terms)
     assert (found.now, found.recommended) == (1, None)
     assert "one noisy gradient per round" in found.why
 
@@ -147,7 +147,7 @@ def test_under_gaussian_noise_of_their_own_more_iterations_are_of_no_use(
 ):
     """With 650 parameters, and where the minimum of the bound comes only from its learning rate, which falls with E."""
     asked = ("privacy.unit=client", f"privacy.epsilon={epsilon}", f"rounds={rounds}")
-    found = recommend_local_work(prepare(ldp_override("gaussian", cohort), *asked))
+    found = recommend_local_work(prepare(ldp_override("gaussian", cohort), *asked).terms)
     assert found.recommended == 1
     assert "nothing in the bound of Fu et al. 2021 falls with E" in found.why
     assert "E = 1 with Gaussian noise is as good as the best E" in found.why
@@ -158,7 +158,7 @@ def test_under_laplace_noise_no_more_iterations_are_recommended_than_the_bounds_
 ):
     """At ε = 1 and p = 650 noise outweighs all: the bound is least where a client uploads once, and E goes up to 8."""
     asked = ("privacy.unit=client", "privacy.epsilon=1.0", "rounds=1000")
-    found = recommend_local_work(prepare(ldp_override("laplace", cohort=3), *asked))
+    found = recommend_local_work(prepare(ldp_override("laplace", cohort=3), *asked).terms)
     assert found.recommended == 8
     assert "among E up to 8 at 3,000 iterations." in found.why
     assert "Γ and Y_0, which are the same for each of these E, to be 0" in found.why
@@ -171,13 +171,14 @@ def test_a_bound_that_never_falls_below_where_training_can_start_is_said_to_prom
         assert (noise > 1) is empty
         asked = ("privacy.unit=client", f"privacy.epsilon={epsilon}", "rounds=100")
         assert (
-            "It promises nothing here" in recommend_local_work(prepare(ldp_override("laplace", cohort=3), *asked)).why
+            "It promises nothing here"
+            in recommend_local_work(prepare(ldp_override("laplace", cohort=3), *asked).terms).why
         ) is empty
 
 
 def test_iterations_in_a_round_end_where_a_client_uploads_once(prepare: PrepareJob):
     found = recommend_local_work(
-        prepare(ldp_override("laplace"), "privacy.unit=client", "privacy.epsilon=0.5", "rounds=8")
+        prepare(ldp_override("laplace"), "privacy.unit=client", "privacy.epsilon=0.5", "rounds=8").terms
     )
     assert found.recommended == 8  # 24 iterations; each of three clients makes a third
     assert "uploads as rarely as possible" in found.why

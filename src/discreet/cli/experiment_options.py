@@ -3,17 +3,27 @@
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from discreet.cli.options import DataDir, Overrides
 from discreet.cli.progress_bar import show_preparation
+from discreet.trust import Trust
 
 if TYPE_CHECKING:
     from discreet.experiment.configuration.experiment_file import Source
-    from discreet.experiment.job import Job
-    from discreet.trust import Trust
+    from discreet.experiment.terms import Terms
+
+PLAN_REMEDY = "What it costs can't be known without it. Read it; then use discreet plan with --trust."
+
+
+class PreparedPlan(NamedTuple):
+    """An experiment before training: its source, its terms, and sentences that recommend another recipe."""
+
+    source: "Source"
+    terms: "Terms"
+    advice: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,14 +34,28 @@ class ExperimentOptions:
     settings: Overrides = None
     data_dir: DataDir = None
 
-    def prepare(self, trust: "Trust", *, quiet: bool) -> "tuple[Source, Job]":
-        """Load the experiment and its data, with progress on stderr."""
+    def prepare(self, *, trusted: bool, quiet: bool) -> "PreparedPlan":
+        """Load the experiment and its data, with progress on stderr.
+
+        Args:
+            trusted: Whether code that the experiment names may run. Without it, none runs, not even remembered code: a
+                model, loss or metric of the user's own is left out, and anything else of the user's own is refused.
+            quiet: Show no progress.
+        """
         from discreet import api
         from discreet.experiment.configuration import experiment_file
+        from discreet.models.networks.user_model import UserModel
+        from discreet.planning.advice import advice
 
+        trust = Trust.all_code() if trusted else Trust.no_code(PLAN_REMEDY)
         source = experiment_file.load_experiment(self.file, tuple(self.settings or ()), self.data_dir, trust)
-        with show_preparation(source.load_user_parts(), quiet=quiet) as ready:
-            return ready, api.prepare_job(ready)
+        whole = source.experiment
+        with show_preparation(source, quiet=quiet) as ready:
+            if not trusted and (isinstance(whole.model, UserModel) or whole.loss or whole.metric):
+                return PreparedPlan(ready, api.prepare_terms(ready), [])
+            ready = ready.load_user_parts()
+            job = api.prepare_job(ready)
+            return PreparedPlan(ready, job.terms, list(advice(job)))
 
     def run_command(self) -> str:
         """Return the command that trains this experiment, ready to be copied."""

@@ -19,7 +19,6 @@ from discreet.part import from_plain
 from discreet.privacy.release import describe_clients
 from discreet.privacy.wording import compact, round_up
 from discreet.report.number_format import format_bytes, format_count
-from discreet.trust import Trust
 
 EPILOG = """\b
 Examples:
@@ -50,17 +49,17 @@ def plan(
 
     Shows the guarantee, the noise that it needs, the noise-to-signal ratio, the affordable rounds, the bytes sent, how
     much local work to do, and what another epsilon would cost. The data is read to count clients; nothing is trained,
-    spent or written. Without FILE, the command plans the built-in experiment on digits.
+    spent or written. Python code that FILE names runs only with --trust: without it, a plan leaves out what depends on
+    a model of your own. Without FILE, the command plans the built-in experiment on digits.
     """
     from discreet.planning.experiment_plan import plan_experiment
 
     if not interactive and (port is not None or no_browser):
         raise InvalidInput("--port and --no-browser need --interactive.")
-    trusted = Trust.all_code() if trust else Trust.no_code("A plan runs no code of an experiment without --trust.")
-    source, job = experiment.prepare(trusted, quiet=as_json)
+    source, terms, advice = experiment.prepare(trusted=trust, quiet=as_json)
     if interactive:
-        return serve_planner(job, port, browser=not no_browser, as_json=as_json)
-    data = plan_experiment(source, job)
+        return serve_planner(terms, port, browser=not no_browser, as_json=as_json)
+    data = plan_experiment(source, terms, advice)
     return emit(lambda: data, lambda: _page(data, experiment.run_command()), as_json=as_json)
 
 
@@ -69,11 +68,13 @@ def _page(plan: dict[str, Any], command: str) -> Iterator[RenderableType]:
         f"{format_count(plan['rounds'], 'rounds')}, {format_count(plan['clients'], 'clients')} with "
         f"{_describe_examples(plan)}, about {plan['expected_cohort']:,.4g} clients in a round"
     )
-    yield (
-        f"{plan['parameters']:,} parameters: a client receives {format_bytes(plan['bytes']['down'])} and sends "
-        f"{format_bytes(plan['bytes']['up'])} in a round ({plan['bits']['up']:,} bits), "
-        f"{_describe_traffic(plan['bytes'])}"
-    )
+    yield from plan["unknown"]
+    if plan["bytes"] is not None:
+        yield (
+            f"{plan['parameters']:,} parameters: a client receives {format_bytes(plan['bytes']['down'])} and sends "
+            f"{format_bytes(plan['bytes']['up'])} in a round ({plan['bits']['up']:,} bits), "
+            f"{_describe_traffic(plan['bytes'])}"
+        )
     if plan["secure_sums"]:
         yield "The bytes that secure aggregation sends besides the sums are not counted"
     if plan["ring_bits"] is not None and plan["wraparound"] is not None:

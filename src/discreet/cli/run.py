@@ -116,7 +116,7 @@ def start_run(
     if not quiet:
         for sentence in [
             *range_warnings(job.task.ranges_from_data),
-            *person_bound.owner_notices(job.task),
+            *person_bound.owner_notices(job.task.person, job.task.rows_left_out),
             *advice(job),
         ]:
             stderr_console().print(sentence)

@@ -22,10 +22,10 @@ Examples:
   discreet trust --forget net.py
 
 \b
-What is trusted is the content of the files, wherever they are: a file that has
-changed is asked for again. The list is kept in your state folder and is never
-read from an experiment. --trust of another command trusts for that command
-only, and remembers nothing.
+What is trusted is the content of the files, wherever they are: a file that
+has changed is asked for again. The list is kept in your state folder and is
+never read from an experiment. --trust of another command trusts for that
+command only, and remembers nothing.
 """
 
 

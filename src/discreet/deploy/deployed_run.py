@@ -16,7 +16,7 @@ from discreet.engines.flower.client_calls import ClientCalls
 from discreet.engines.flower.flower_engine import FlowerEngine
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration.own_code import find_own_code
-from discreet.experiment.job import DeploymentFacts, Job
+from discreet.experiment.job import Job
 from discreet.experiment.loop import job_builder, training_loop
 from discreet.experiment.loop.outcome import Outcome
 from discreet.experiment.promise import data_ranges
@@ -24,6 +24,7 @@ from discreet.experiment.run_directory import run_keys
 from discreet.experiment.run_directory.resume_check import check_version
 from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.experiment.run_directory.run_record import RunRecord
+from discreet.experiment.terms import DeploymentFacts
 from discreet.logs import get_log
 from discreet.part import to_plain
 from discreet.randomness.streams import RunKey

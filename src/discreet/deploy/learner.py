@@ -110,7 +110,7 @@ class Learner:
             last_rounds=last_rounds,
             fingerprint=client_fingerprint(data, secret),
             secret=secret,
-            notices=(*warned, *person_bound.owner_notices(loaded)),
+            notices=(*warned, *person_bound.owner_notices(loaded.person, loaded.rows_left_out)),
         )
 
     def check_cohort(self, round: int, cohort: tuple[int, ...]) -> None:

@@ -1,6 +1,6 @@
 """A job: everything that the training loop needs to run an experiment."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.population import Population
 from discreet.data.federation import Federation
 from discreet.data.tasks.task import Task
@@ -16,12 +17,12 @@ from discreet.engines.engine import Engine, Simulation
 from discreet.engines.engine_table import EngineSetup
 from discreet.experiment.configuration.run_settings import RunSettings
 from discreet.experiment.metrics import CONSTANT
-from discreet.experiment.promise import run_spending
 from discreet.experiment.promise.promise import Privacy
 from discreet.experiment.promise.released_rounds import ReleasedRound
+from discreet.experiment.terms import DataFacts, DeploymentFacts, ModelSize, Terms
 from discreet.logs import get_log
 from discreet.models.user_module.supervised_module import SupervisedModule
-from discreet.params import Params
+from discreet.params import Params, count_values
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
 
@@ -29,23 +30,6 @@ log = get_log(__name__)
 
 METRIC_EXAMPLES = 100  # on which the names of metrics are found
 TRAINING_EXAMPLES = 10_000  # the most that evaluate_training looks at
-
-
-@dataclass(frozen=True)
-class DeploymentFacts:
-    """What a run on real clients says about its deployment.
-
-    Attributes:
-        resume_command: The command that resumes the run.
-        is_rehearsal: Whether one machine plays the server and every client.
-        other_runs: Lists the deployment's other runs on the same data that have begun by now.
-        client_code: Lists the stamps of the code that the clients say they run, each once.
-    """
-
-    resume_command: str
-    is_rehearsal: bool
-    other_runs: Callable[[], Sequence[str]]
-    client_code: Callable[[], Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -156,21 +140,51 @@ class Job:
         """Whether anybody may know who is in a round, since the guarantee counts no secret draw."""
         return self.algorithm.sampling.public_cohort(self.population, round) is not None
 
-    def spent_epsilon(self, completed: int, released: Sequence[ReleasedRound] | None = None) -> float | None:
-        """Return the ε of the client that has spent most after `completed` rounds.
-
-        Args:
-            released: The rounds that took place. None counts every round as planned.
-        """
-        return run_spending.spent_epsilon(
-            self.algorithm, self.privacy, completed, self.population, self.round_limits, released
+    @cached_property
+    def terms(self) -> Terms:
+        """All that the guarantee and the cost follow from."""
+        return Terms(
+            settings=self.settings,
+            algorithm=self.algorithm,
+            privacy=self.privacy,
+            population=self.population,
+            data=data_facts(self.task, is_here=self.holds_data),
+            is_seeded=self.key.is_seeded,
+            size=ModelSize(count_values(self.params), message_bits(self.algorithm, self.params)),
+            metric_names=self.metric_names,
+            deployment=self.deployment,
+            isolation_note=self.isolation_note,
+            part_trials=self.part_trials,
         )
 
-    @cached_property
+    def spent_epsilon(self, completed: int, released: Sequence[ReleasedRound] | None = None) -> float | None:
+        """Return the ε of the client that has spent most after `completed` rounds, as the job's terms do."""
+        return self.terms.spent_epsilon(completed, released)
+
+    @property
     def round_limits(self) -> dict[int, int]:
         """The clients whose budget is spent before the last round, and the number of rounds that each can pay for."""
-        return run_spending.round_limits(self.algorithm, self.privacy, self.rounds, self.population)
+        return self.terms.round_limits
 
     def spent_clients(self, round: int) -> frozenset[int]:
         """Return the clients whose budget is spent before this round."""
         return frozenset(client for client, lasts in self.round_limits.items() if lasts <= round)
+
+
+def data_facts(task: Task, *, is_here: bool) -> DataFacts:
+    """Return what plans and cards say about a task's data."""
+    train = task.train
+    distinct = sum(train.sizes) if train.max_multiplicity == 1 else None
+    if train.order is not None:
+        distinct = int(torch.bincount(train.order).count_nonzero())
+    return DataFacts(
+        kind=task.kind,
+        facts=task.facts,
+        not_covered=task.not_covered,
+        ranges_from_data=task.ranges_from_data,
+        person=task.person,
+        rows_left_out=task.rows_left_out,
+        public_examples=None if task.public is None else task.public.sizes[0],
+        distinct_examples=distinct,
+        is_here=is_here,
+    )

@@ -3,83 +3,78 @@
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from discreet.algorithms import per_client
-from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.noise_to_signal import noise_multiplier, noise_to_signal
 from discreet.experiment.configuration.experiment_file import Source
-from discreet.experiment.job import Job
 from discreet.experiment.loop import run_guarantees
 from discreet.experiment.promise import data_ranges, person_bound, run_spending
 from discreet.experiment.promise.promise import client_groups
-from discreet.params import count_values
+from discreet.experiment.terms import Terms
 from discreet.part import to_plain
-from discreet.planning.advice import advice
 from discreet.planning.local_work import recommend_local_work
 from discreet.planning.other_promises import affordable_rounds, price_promises
 from discreet.planning.plan_warnings import StatedPromise, plan_warnings
-from discreet.planning.traffic import job_traffic
+from discreet.planning.traffic import planned_traffic
 from discreet.privacy.guarantee import Guarantee
 
 OTHER_EPSILON_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 
-def plan_experiment(source: Source, job: Job) -> dict[str, Any]:
-    """Return guarantee, noise, traffic and the cost of other epsilons: the JSON object of `discreet plan`."""
-    cards = run_guarantees.certify_run(job, job.rounds, None, shared=False)
+def plan_experiment(source: Source, terms: Terms, advice: Sequence[str] = ()) -> dict[str, Any]:
+    """Return guarantee, noise, traffic and the cost of other epsilons: the JSON object of `discreet plan`.
+
+    Args:
+        source: The experiment.
+        terms: What the numbers follow from. What depends on a model that was not run is None, and `unknown` says why.
+        advice: Sentences that recommend another recipe.
+    """
+    cards = run_guarantees.certify_run(terms, terms.rounds, None, shared=False)
     promises = [StatedPromise(card.unit, card.view, card.epsilon, card.delta) for card in cards]
-    distinct, size = _count_distinct(job), count_values(job.params)
+    distinct, size = terms.data.distinct_examples, terms.size
     return {
-        "rounds": job.rounds,
-        "clients": job.population.clients,
-        "examples": sum(job.population.examples),
+        "rounds": terms.rounds,
+        "clients": terms.population.clients,
+        "examples": sum(terms.population.examples),
         "distinct_examples": distinct,
-        "max_multiplicity": job.population.max_multiplicity,
-        "expected_cohort": job.algorithm.sampling.expected_cohort(job.population),
-        "parameters": size,
-        "noise_multiplier": noise_multiplier(job.algorithm),
-        "noise_to_signal": noise_to_signal(job.algorithm, job.population, size),
-        "affordable_rounds": _affordable_rounds(job),
+        "max_multiplicity": terms.population.max_multiplicity,
+        "expected_cohort": terms.algorithm.sampling.expected_cohort(terms.population),
+        "parameters": terms.parameters,
+        "noise_multiplier": noise_multiplier(terms.algorithm),
+        "noise_to_signal": size and noise_to_signal(terms.algorithm, terms.population, size.parameters),
+        "affordable_rounds": _affordable_rounds(terms),
         "epsilon": cards[0].epsilon if cards else None,
         "delta": cards[0].delta if cards else None,
         "certified": bool(cards) and cards[0].is_certified,
-        "ring_bits": job.algorithm.aggregation.ring_bits,
-        "wraparound": job.algorithm.wraparound_probability(job.population, job.rounds),
-        "seeded": job.key.is_seeded,
-        "bits": message_bits(job.algorithm, job.params)._asdict(),
-        "bytes": job_traffic(job, job.rounds),
-        "secure_sums": job.algorithm.aggregation.is_secure,
-        "local_work": recommend_local_work(job)._asdict(),
-        "by_client": _by_client(job, cards),
+        "ring_bits": terms.algorithm.aggregation.ring_bits,
+        "wraparound": terms.algorithm.wraparound_probability(terms.population, terms.rounds),
+        "seeded": terms.is_seeded,
+        "bits": size and size.bits._asdict(),
+        "bytes": planned_traffic(terms, terms.rounds),
+        "secure_sums": terms.algorithm.aggregation.is_secure,
+        "local_work": recommend_local_work(terms)._asdict(),
+        "by_client": _by_client(terms, cards),
         "warnings": [
-            *data_ranges.plan_warnings(job.task.ranges_from_data),
-            *plan_warnings(job.algorithm, job.population, promises, distinct),
+            *data_ranges.plan_warnings(terms.data.ranges_from_data),
+            *plan_warnings(terms.algorithm, terms.population, promises, distinct),
         ],
-        "advice": [*person_bound.owner_notices(job.task), *advice(job)],
-        "other_epsilons": _other_epsilons(source, job),
+        "unknown": list(terms.unknown),
+        "advice": [*person_bound.owner_notices(terms.data.person, terms.data.rows_left_out), *advice],
+        "other_epsilons": _other_epsilons(source, terms),
         "guarantees": [to_plain(card) for card in cards],
     }
 
 
-def _affordable_rounds(job: Job) -> int | None:
+def _affordable_rounds(terms: Terms) -> int | None:
     """Return the most rounds that today's noise affords; None without a promise, or where clients differ."""
-    if job.privacy is None or len(client_groups(job.algorithm, job.privacy, job.population)) > 1:
+    if terms.privacy is None or len(client_groups(terms.algorithm, terms.privacy, terms.population)) > 1:
         return None
-    return affordable_rounds(job, job.privacy.largest_epsilon)
+    return affordable_rounds(terms, terms.privacy.largest_epsilon)
 
 
-def _count_distinct(job: Job) -> int | None:
-    """Return the number of examples, each counted once; None where only the owner of the data knows it."""
-    if job.data.order is not None:
-        return int(torch.bincount(job.data.order).count_nonzero())
-    return sum(job.population.examples) if job.population.max_multiplicity == 1 else None
-
-
-def _by_client(job: Job, cards: Sequence[Guarantee]) -> list[dict[str, Any]]:
+def _by_client(terms: Terms, cards: Sequence[Guarantee]) -> list[dict[str, Any]]:
     """Describe each group of clients with the same numbers; empty where all clients are the same."""
     groups = []
-    for kind in client_groups(job.algorithm, job.privacy, job.population):
+    for kind in client_groups(terms.algorithm, terms.privacy, terms.population):
         if kind.clients is not None:
             own = next((card.epsilon for card in cards if card.clients == kind.clients), None)
             numbers = {name: getattr(kind.algorithm.trainer, name, None) for name in per_client.CLIENT_FIELDS}
@@ -88,7 +83,7 @@ def _by_client(job: Job, cards: Sequence[Guarantee]) -> list[dict[str, Any]]:
                     "clients": list(kind.clients),
                     **numbers,
                     "noise_multiplier": noise_multiplier(kind.algorithm),
-                    "rounds": run_spending.rounds_joined(kind, job.rounds, job.round_limits),
+                    "rounds": run_spending.rounds_joined(kind, terms.rounds, terms.round_limits),
                     "promised": None if kind.privacy is None else kind.privacy.largest_epsilon,
                     "epsilon": own,
                 }
@@ -96,8 +91,8 @@ def _by_client(job: Job, cards: Sequence[Guarantee]) -> list[dict[str, Any]]:
     return groups
 
 
-def _other_epsilons(source: Source, job: Job) -> list[dict[str, Any]]:
-    if job.privacy is None:
+def _other_epsilons(source: Source, terms: Terms) -> list[dict[str, Any]]:
+    if terms.privacy is None:
         return []
-    epsilons = [job.privacy.largest_epsilon * factor for factor in OTHER_EPSILON_FACTORS]
-    return [cost._asdict() for cost in price_promises(source, job, epsilons)]
+    epsilons = [terms.privacy.largest_epsilon * factor for factor in OTHER_EPSILON_FACTORS]
+    return [cost._asdict() for cost in price_promises(source, terms, epsilons)]

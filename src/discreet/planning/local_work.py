@@ -5,44 +5,48 @@ from discreet.algorithms.training import DpSgd, GradientDescent
 from discreet.algorithms.training.per_round import sum_over_rounds, value_in_round
 from discreet.algorithms.training.work_advice import ITERATIONS, WorkAdvice
 from discreet.errors import InvalidInput
-from discreet.experiment.job import Job
 from discreet.experiment.promise.promise import Privacy
-from discreet.params import count_values
+from discreet.experiment.terms import Terms
 from discreet.planning.theory.fu_best_iterations import MEASURED_NOTES, best_local
 from discreet.planning.theory.fu_client_noise import ClientNoise
 from discreet.planning.theory.fu_convergence import Constants, Setting, convergence_bound
 
 
-def recommend_local_work(job: Job) -> WorkAdvice:
+def recommend_local_work(terms: Terms) -> WorkAdvice:
     """Recommend the local work of a round; of the first round, where rounds differ."""
-    algorithm, trainer = job.algorithm, job.algorithm.trainer
+    algorithm, trainer = terms.algorithm, terms.algorithm.trainer
     work = trainer.work_advice() or WorkAdvice(1, None, "rounds", why="")
     if isinstance(trainer, DpSgd) and (algorithm.as_published or algorithm.weighting == "by_examples"):
         recommended, why = (1, OWN_STATE) if algorithm.as_published else (None, ONE_GRADIENT)
         return work._replace(recommended=recommended, why=why)
-    if isinstance(trainer, GradientDescent) and isinstance(algorithm.mechanism, LocalNoise) and job.privacy is not None:
-        return _recommend_iterations(job, trainer, algorithm.mechanism, job.privacy)
-    return work if work.why else work._replace(why=_describe_update_cost(job))
+    mechanism, privacy = algorithm.mechanism, terms.privacy
+    if isinstance(trainer, GradientDescent) and isinstance(mechanism, LocalNoise) and privacy is not None:
+        return _recommend_iterations(terms, trainer, mechanism, privacy)
+    return work if work.why else work._replace(why=_describe_update_cost(terms))
 
 
-def _recommend_iterations(job: Job, trainer: GradientDescent, mechanism: LocalNoise, privacy: Privacy) -> WorkAdvice:
+def _recommend_iterations(
+    terms: Terms, trainer: GradientDescent, mechanism: LocalNoise, privacy: Privacy
+) -> WorkAdvice:
     """Recommend the E with the least bound of Fu et al. 2021, for today's total where all clients join equally often.
 
     With Gaussian noise it is one. With Laplace noise μ = λ = 1, Γ = Y_0 = 0, and G is the clip, the largest possible,
     which makes drift large and E* small. E is at most 8λ/μ: above it the bound falls only with its learning rate,
     which a run doesn't follow.
     """
-    total, now = sum_over_rounds(trainer.iterations, range(job.rounds)), value_in_round(trainer.iterations, 0)
+    total, now = sum_over_rounds(trainer.iterations, range(terms.rounds)), value_in_round(trainer.iterations, 0)
     if mechanism.norm_order == 2:
         return WorkAdvice(now, 1, ITERATIONS, f"{GAUSSIAN_BOUND} {MEASURED_NOTES['gaussian']} {RESULTS}.")
     if isinstance(privacy.epsilon, tuple):
         return WorkAdvice(now, None, ITERATIONS, PAID_BY_ROUND if mechanism.clip_norm else NO_CLIP)
-    cohort = max(1, round(job.algorithm.sampling.expected_cohort(job.population)))
+    if terms.parameters is None:
+        return WorkAdvice(now, None, ITERATIONS, UNKNOWN_SIZE)
+    cohort = max(1, round(terms.algorithm.sampling.expected_cohort(terms.population)))
     setting = Setting(
         noise=ClientNoise(kind="laplace", epsilon=privacy.epsilon),
-        clients=job.population.clients,
+        clients=terms.population.clients,
         cohort=cohort,
-        parameters=count_values(job.params),
+        parameters=terms.parameters,
         clip_norm=1.0,
         constants=Constants(convexity=1.0, smoothness=1.0, gradient_bound=1.0, heterogeneity=0.0, start=0.0),
     )
@@ -62,10 +66,11 @@ def _recommend_iterations(job: Job, trainer: GradientDescent, mechanism: LocalNo
     return WorkAdvice(now, local, ITERATIONS, " ".join(reasons))
 
 
-def _describe_update_cost(job: Job) -> str:
-    return PAID_BY_ROUND if job.algorithm.mechanism.is_private else "Nothing is promised, so nothing has a cost."
+def _describe_update_cost(terms: Terms) -> str:
+    return PAID_BY_ROUND if terms.algorithm.mechanism.is_private else "Nothing is promised, so nothing has a cost."
 
 
+UNKNOWN_SIZE = "Which number is best depends on the model's size, which is not known here."
 NO_CLIP = (
     "Without a clip, more iterations per round move an update further, and its noise grows with them. The bound of Fu "
     "et al. 2021 is for clients with one ε, so it doesn't say here which number is best."

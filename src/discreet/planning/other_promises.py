@@ -8,10 +8,9 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.noise_to_signal import noise_multiplier, noise_to_signal, part_noise_multiplier
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration.experiment_file import Source
-from discreet.experiment.job import Job
 from discreet.experiment.promise import calibrate
 from discreet.experiment.promise.promise import Privacy, client_groups
-from discreet.params import count_values
+from discreet.experiment.terms import Terms
 
 MOST_ROUNDS = 1_000_000
 
@@ -23,7 +22,7 @@ class Cost(NamedTuple):
         epsilon: The promised ε.
         noise_multiplier: The least noise that keeps it for all rounds. None if no noise is enough, or if the promise
             doesn't decide the noise.
-        noise_to_signal: That noise beside the largest signal of a round's mean.
+        noise_to_signal: That noise beside the largest signal of a round's mean. None if the model's size is not known.
         rounds_at_this_noise: The rounds that today's noise affords.
     """
 
@@ -33,35 +32,34 @@ class Cost(NamedTuple):
     rounds_at_this_noise: int
 
 
-def price_promises(source: Source, job: Job, epsilons: Iterable[float]) -> Iterator[Cost]:
+def price_promises(source: Source, terms: Terms, epsilons: Iterable[float]) -> Iterator[Cost]:
     """Yield the cost of each ε; nothing without a promise or where clients differ: there is no one answer then."""
-    if job.privacy is None or len(client_groups(job.algorithm, job.privacy, job.population)) > 1:
+    if terms.privacy is None or len(client_groups(terms.algorithm, terms.privacy, terms.population)) > 1:
         return
-    algorithm, size = open_noise(source.experiment.algorithm), count_values(job.params)
+    algorithm, size = open_noise(source.experiment.algorithm), terms.parameters
     for epsilon in epsilons:
         try:
-            wanted = replace(job.privacy, epsilon=epsilon)
-            noisy = (
-                calibrate.calibrate_noise(algorithm, wanted, job.rounds, job.population, size) if algorithm else None
-            )
+            wanted = replace(terms.privacy, epsilon=epsilon)
+            noisy = algorithm and calibrate.calibrate_noise(algorithm, wanted, terms.rounds, terms.population, size)
         except InvalidInput:  # no noise is enough
             noisy = None
         yield Cost(
             epsilon,
             noise_multiplier(noisy) if noisy else None,
-            noise_to_signal(noisy, job.population, size) if noisy else None,
-            affordable_rounds(job, epsilon),
+            noise_to_signal(noisy, terms.population, size) if noisy and size is not None else None,
+            affordable_rounds(terms, epsilon),
         )
 
 
-def current_cost(job: Job, privacy: Privacy) -> Cost:
+def current_cost(terms: Terms, privacy: Privacy) -> Cost:
     """Return what the experiment promises today, with its own noise, which may be more than the promise takes."""
-    ratio = noise_to_signal(job.algorithm, job.population, count_values(job.params))
+    size = terms.parameters
+    ratio = None if size is None else noise_to_signal(terms.algorithm, terms.population, size)
     return Cost(
         privacy.largest_epsilon,
-        noise_multiplier(job.algorithm),
+        noise_multiplier(terms.algorithm),
         ratio,
-        affordable_rounds(job, privacy.largest_epsilon),
+        affordable_rounds(terms, privacy.largest_epsilon),
     )
 
 
@@ -75,11 +73,11 @@ def open_noise(algorithm: Algorithm) -> Algorithm | None:
     return replace(algorithm, **{noisy[0]: replace(getattr(algorithm, noisy[0]), noise_multiplier=None)})
 
 
-def affordable_rounds(job: Job, epsilon: float) -> int:
+def affordable_rounds(terms: Terms, epsilon: float) -> int:
     """Return the most rounds whose ε stays within `epsilon`, up to a million."""
 
     def fits(rounds: int) -> bool:
-        spent = job.spent_epsilon(rounds)
+        spent = terms.spent_epsilon(rounds)
         return spent is not None and spent <= epsilon
 
     low, high = 0, 1

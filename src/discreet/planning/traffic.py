@@ -3,18 +3,22 @@
 from collections.abc import Mapping
 
 from discreet.algorithms.algorithm import Algorithm
-from discreet.algorithms.message_sizes import message_bits
+from discreet.algorithms.message_sizes import MessageBits
 from discreet.algorithms.population import Population
-from discreet.experiment.job import Job
-from discreet.params import Params
+from discreet.experiment.terms import Terms
 
 
 def expected_traffic(
-    algorithm: Algorithm, params: Params, population: Population, rounds: int, limits: Mapping[int, int] | None = None
+    algorithm: Algorithm,
+    size: MessageBits,
+    population: Population,
+    rounds: int,
+    limits: Mapping[int, int] | None = None,
 ) -> dict[str, int]:
     """Return the bytes of `rounds` rounds.
 
     Args:
+        size: The bits of a round's messages.
         limits: The rounds after which a client leaves, by client, for those that leave early.
 
     Returns:
@@ -22,7 +26,7 @@ def expected_traffic(
         `client_expected`, the expectation for a client that stays for all rounds; `all_down`, `all_up` and `all_total`,
         the expectation for all clients together.
     """
-    size, sampling, early = message_bits(algorithm, params), algorithm.sampling, limits or {}
+    sampling, early = algorithm.sampling, limits or {}
     down, up, joined = size.down // 8, size.up // 8, sampling.rounds_joined(population, rounds)
     rate = sampling.expected_cohort(population) / population.clients
     visits = round(rate * sum(early.get(client, rounds) for client in range(population.clients)))
@@ -37,6 +41,8 @@ def expected_traffic(
     }
 
 
-def job_traffic(job: Job, rounds: int) -> dict[str, int]:
-    """Return the bytes of `rounds` rounds of an experiment."""
-    return expected_traffic(job.algorithm, job.params, job.population, rounds, job.round_limits)
+def planned_traffic(terms: Terms, rounds: int) -> dict[str, int] | None:
+    """Return the bytes of `rounds` rounds of an experiment. None if the model's size is not known."""
+    if terms.size is None:
+        return None
+    return expected_traffic(terms.algorithm, terms.size.bits, terms.population, rounds, terms.round_limits)

@@ -16,7 +16,7 @@ TEN = "task={kind='digits',clients=10}"
 
 def test_a_file_of_dp_sgd_is_shown_with_its_own_noise(prepare: PrepareJob):
     job = prepare()
-    question, note = start_position(job)
+    question, note = start_position(job.terms)
     assert (question.mechanism, question.view, question.unit, note) == ("dp_sgd", "server", "example", "")
     assert (question.epsilon, question.delta, question.rounds, question.local_steps) == (2.0, 1e-4, 4, 1)
     assert (question.clients, question.sampling_rate, question.dimension, question.examples) == (3, 0.1, 650, 1438 / 3)
@@ -25,7 +25,7 @@ def test_a_file_of_dp_sgd_is_shown_with_its_own_noise(prepare: PrepareJob):
 
 def test_examples_that_do_not_go_round_evenly_change_no_number(prepare: PrepareJob):
     job = prepare(TEN)
-    question, note = start_position(job)
+    question, note = start_position(job.terms)
     assert (question.examples, note) == (143.8, "")
     assert answer_question(question)["noise_to_signal"] == noise_to_signal(job.algorithm, job.population, 650)
 
@@ -47,7 +47,7 @@ def test_files_for_whole_clients(
     prepare: PrepareJob, recipe: str, more: tuple[str, ...], mechanism: str, rate: float, steps: int
 ):
     job = prepare(f"algorithm={{{recipe}, learning_rate=0.1, clip_norm=0.5}}", *OF_CLIENTS, TEN, *more)
-    question, note = start_position(job)
+    question, note = start_position(job.terms)
     assert (question.mechanism, question.sampling_rate, question.local_steps, note) == (mechanism, rate, steps, "")
     assert answer_question(question)["noise_multiplier"] == pytest.approx(job.algorithm.mechanism.noise_multiplier)  # type: ignore[union-attr]
 
@@ -58,7 +58,7 @@ def test_files_whose_clients_add_their_own_noise(prepare: PrepareJob, noise: str
         f'recipe="ldp_fedavg", learning_rate=0.1, gradient_bound=1.0, local_iterations=5, cohort=2, noise="{noise}"'
     )
     job = prepare(f"algorithm={{{recipe}}}", *OF_CLIENTS, TEN)
-    question, note = start_position(job)
+    question, note = start_position(job.terms)
     assert (question.mechanism, question.sampling_rate, question.local_steps) == (f"local_{noise}", 0.2, 5)
     assert note == ""
     assert answer_question(question)["noise_multiplier"] == job.algorithm.mechanism.noise_multiplier  # type: ignore[union-attr]
@@ -128,14 +128,14 @@ def test_files_whose_clients_add_their_own_noise(prepare: PrepareJob, noise: str
 def test_what_sliders_cannot_say_is_shown_as_the_nearest_and_said(
     prepare: PrepareJob, overrides: tuple[str, ...], mechanism: str
 ):
-    question, note = start_position(prepare(*overrides))
+    question, note = start_position(prepare(*overrides).terms)
     assert question.mechanism == mechanism
     assert "the nearest" in note
 
 
 def test_a_file_of_skellam_shares_is_shown_with_its_own_numbers(prepare: PrepareJob):
     job = prepare(f"{BROADCAST}}}")
-    question, note = start_position(job)
+    question, note = start_position(job.terms)
     assert (question.mechanism, question.local_steps, note) == ("skellam", 2, "")
     assert answer_question(question)["noise_to_signal"] == pytest.approx(
         noise_to_signal(job.algorithm, job.population, 650), rel=1e-5

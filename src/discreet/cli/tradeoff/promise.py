@@ -8,7 +8,6 @@ from discreet.cli.options import expand_records, number_option
 from discreet.cli.output import Json
 from discreet.cli.tradeoff.tradeoff_options import POSITIVES
 from discreet.cli.tradeoff.tradeoff_output import PictureFile, show_tradeoff
-from discreet.trust import Trust
 
 Epsilons: TypeAlias = Annotated[
     Sequence[float], number_option(POSITIVES, "E,...", "Epsilons to compare, separated by commas.")
@@ -29,5 +28,5 @@ def promise(
     """
     from discreet.planning.curves.promise_tradeoff import compute_promise_tradeoff
 
-    source, job = experiment.prepare(Trust.no_code("This command runs no code of an experiment."), quiet=as_json)
-    show_tradeoff(compute_promise_tradeoff(source, job, epsilon), picture, as_json=as_json)
+    source, terms, _ = experiment.prepare(trusted=False, quiet=as_json)
+    show_tradeoff(compute_promise_tradeoff(source, terms, epsilon), picture, as_json=as_json)

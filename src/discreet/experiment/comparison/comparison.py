@@ -45,7 +45,7 @@ def plan_comparison(asked: Sequence[CellRun], data: "DataCache", watch: OnProgre
             ready = data.build_job(run, watch)
             data_ranges.check_accepted(ready.task.ranges_from_data, accepted=ready.accept_data_ranges)
             # The result is cached, so certifying at the end is free.
-            run_guarantees.certify_run(ready, ready.rounds, None, shared=False)
+            run_guarantees.certify_run(ready.terms, ready.rounds, None, shared=False)
 
 
 def run_comparison(asked: Sequence[CellRun], results: ResultsFile, data: "DataCache", observer: Observer) -> bool:

@@ -1,6 +1,6 @@
 """Build a job from an experiment's file or from Python objects, and refuse what can't be run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -8,26 +8,30 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from discreet.algorithms.aggregation import Plain
 from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.population import Population
 from discreet.algorithms.sparsifiers.common_mask import missing_public_data
 from discreet.data.tasks.task import Task
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, Unsupported
 from discreet.experiment.configuration import toml_document
-from discreet.experiment.configuration.experiment_file import Source
+from discreet.experiment.configuration.experiment_file import Experiment, Source
 from discreet.experiment.configuration.run_settings import RunSettings
-from discreet.experiment.job import Job
+from discreet.experiment.job import Job, data_facts
 from discreet.experiment.promise import calibrate, person_bound
 from discreet.experiment.promise.promise import Privacy
+from discreet.experiment.terms import ModelSize, Terms
 from discreet.models import AnyModel
 from discreet.models.networks.user_model import UserModel
 from discreet.models.user_module.supervised_module import SupervisedModule
+from discreet.params import count_values
 from discreet.part import check_exact, to_plain
 from discreet.paths import Paths
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
 from discreet.user_code import load_object
-from discreet.user_part import UserPart, user_parts
+from discreet.user_part import UserPart, load_user_parts, user_parts
 
 
 def build_job(
@@ -93,21 +97,8 @@ def build_job_from_objects(
         declared: The public client sizes of clients who keep their data themselves.
         resolve: Returns the experiment with this algorithm in full. None can only describe task, module and functions.
     """
-    _check_exact_types(task, algorithm, privacy)
-    if isinstance(algorithm.server, UserPart) and settings.checkpoint_every > 1:
-        raise InvalidInput(
-            f"With a server optimiser of your own, {algorithm.server.kind}, every round needs a checkpoint: what it "
-            "keeps to itself would make a repeated round another one.",
-            fix="Leave checkpoint_every out.",
-        )
     population = declared or task.train.population
-    algorithm = calibrate.calibrate_noise(algorithm, privacy, settings.rounds, population, _count_parameters(module))
-    check_exact("algorithm", algorithm)
-    check_exact("privacy", privacy)
-    if algorithm.sparsifier.needs_public_data and task.public is None:
-        raise missing_public_data()
-    person_bound.check_task(task, privacy, private=bool(algorithm.releases(population, 0)))
-    settings.engine.check(algorithm, population)
+    algorithm = _calibrate(task, algorithm, privacy, settings, population, _count_parameters(module))
     device, dtype = _choose_device(settings.device), getattr(torch, settings.dtype)
     model = SupervisedModule(module, task.kind, loss=functions["loss"], metric=functions["metric"])
     model.check(task)
@@ -147,6 +138,88 @@ def build_job_from_objects(
         isolation_note=note,
         part_trials=tuple(tried),
     )
+
+
+def build_terms(source: Source, key: RunKey) -> Terms:
+    """Load the data and calibrate the noise, without running a model, loss or metric of the user's own.
+
+    Raises:
+        UntrustedCode: The price itself depends on code that may not run: the task's or a part's of the algorithm.
+        Unsupported: The price depends on the size of a model that may not run.
+    """
+    experiment, paths, trust = source.experiment, source.paths, source.paths.trust
+    experiment = load_user_parts(experiment, paths.folder, trust, skip=("metric",))
+    task = experiment.load_task(key.generator(Purpose.TASK), paths)
+    own = experiment.model if isinstance(experiment.model, UserModel) else None
+    module = None if own is not None else build_model(experiment.model, task, paths, key.generator(Purpose.MODEL))
+    dimension = None if module is None else _count_parameters(module)
+    if own is not None and not isinstance(experiment.algorithm.aggregation, Plain):
+        raise Unsupported(
+            f"What a sum of integers reveals depends on the model's size, and {own.kind} was not run.",
+            fix="Read it; then add --trust to run it.",
+        )
+    population = task.train.population
+    algorithm = _calibrate(task, experiment.algorithm, experiment.privacy, experiment, population, dimension)
+    size = None
+    if module is not None:
+        dtype = getattr(torch, experiment.dtype)
+        params = {name: value.to(dtype) for name, value in module.named_parameters() if value.requires_grad}
+        size = ModelSize(count_values(params), message_bits(algorithm, params))
+    return Terms(
+        settings=experiment,
+        algorithm=algorithm,
+        privacy=experiment.privacy,
+        population=population,
+        data=data_facts(task, is_here=True),
+        is_seeded=key.is_seeded,
+        size=size,
+        metric_names=None,
+        unknown=tuple(_unknown_sentences(experiment)),
+        isolation_note=None if own is None else f"{own.kind} was not run: training verifies that it isolates examples.",
+    )
+
+
+def _unknown_sentences(experiment: Experiment) -> Iterator[str]:
+    """Say what is not known because code of the user's own was not run."""
+    if isinstance(experiment.model, UserModel):
+        yield (
+            f"{experiment.model.kind} was not run, so the model's size, the bytes and the noise-to-signal ratio are "
+            "not known, and whether the algorithm can train it is not checked. Read it; then add --trust to see them."
+        )
+    for name in (experiment.loss, experiment.metric):
+        if name is not None:
+            reference = name.kind if isinstance(name, UserPart) else name
+            yield f"{reference} was not run and not checked; no number of a plan depends on it."
+
+
+def _calibrate(
+    task: Task,
+    algorithm: Algorithm,
+    privacy: Privacy | None,
+    settings: RunSettings,
+    population: Population,
+    dimension: int | None,
+) -> Algorithm:
+    """Return the algorithm with its noise, and refuse what doesn't fit the data or the engine.
+
+    Args:
+        dimension: The number of trained parameters. None if it is not known.
+    """
+    _check_exact_types(task, algorithm, privacy)
+    if isinstance(algorithm.server, UserPart) and settings.checkpoint_every > 1:
+        raise InvalidInput(
+            f"With a server optimiser of your own, {algorithm.server.kind}, every round needs a checkpoint: what it "
+            "keeps to itself would make a repeated round another one.",
+            fix="Leave checkpoint_every out.",
+        )
+    algorithm = calibrate.calibrate_noise(algorithm, privacy, settings.rounds, population, dimension)
+    check_exact("algorithm", algorithm)
+    check_exact("privacy", privacy)
+    if algorithm.sparsifier.needs_public_data and task.public is None:
+        raise missing_public_data()
+    person_bound.check_task(task, privacy, private=bool(algorithm.releases(population, 0)))
+    settings.engine.check(algorithm, population)
+    return algorithm
 
 
 def _check_exact_types(task: Task, algorithm: Algorithm, privacy: Privacy | None) -> None:

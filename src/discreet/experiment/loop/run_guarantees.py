@@ -11,6 +11,7 @@ from discreet.experiment.metrics import list_metrics
 from discreet.experiment.promise import person_bound, run_spending
 from discreet.experiment.promise.promise import client_groups
 from discreet.experiment.promise.released_rounds import ReleasedRound
+from discreet.experiment.terms import Terms
 from discreet.part import from_plain, to_plain
 from discreet.privacy import accountant
 from discreet.privacy.guarantee import WIDTH, Claim, Guarantee, LedgerMark, split_by_largest_epsilon
@@ -53,7 +54,7 @@ CHOSEN_STOP = (
 
 
 def certify_run(
-    job: Job,
+    terms: Terms,
     completed: int,
     ledger: Ledger | None,
     *,
@@ -74,24 +75,24 @@ def certify_run(
         is_stop_chosen: Whether someone who saw the rounds decided that no more follow. What they saw may be the reason,
             so all rounds of the plan are counted: the rounds that were left out count as planned.
     """
-    counted = job.rounds if is_stop_chosen else completed
+    counted = terms.rounds if is_stop_chosen else completed
     if is_stop_chosen and released is not None:
-        released = [*released, *(ReleasedRound(round, None) for round in range(completed, job.rounds))]
+        released = [*released, *(ReleasedRound(round, None) for round in range(completed, terms.rounds))]
     state = None if ledger is None else ledger.summary()
     mark = None if state is None else LedgerMark(head=state["head"], length=state["records"])
-    delta = job.privacy.delta if job.privacy else run_spending.DEFAULT_DELTA
-    others = () if job.deployment is None else job.deployment.other_runs()
-    cards, assumed = [], list(_assumptions(job, completed, counted, released, others, shared=shared))
-    evaluated = job.metric_names if metrics is None else metrics
-    uncovered = list(_uncovered_sentences(job, state["budgets"] if state and shared else [], others, evaluated))
+    delta = terms.privacy.delta if terms.privacy else run_spending.DEFAULT_DELTA
+    others = () if terms.deployment is None else terms.deployment.other_runs()
+    cards, assumed = [], list(_assumptions(terms, completed, counted, released, others, shared=shared))
+    evaluated = terms.metric_names if metrics is None else metrics
+    uncovered = list(_uncovered_sentences(terms, state["budgets"] if state and shared else [], others, evaluated))
     if is_stop_chosen:
-        uncovered.append(CHOSEN_STOP.format(completed=completed, rounds=job.rounds))
-    for kind in client_groups(job.algorithm, job.privacy, job.population):
-        joined = run_spending.rounds_joined(kind, counted, job.round_limits)
+        uncovered.append(CHOSEN_STOP.format(completed=completed, rounds=terms.rounds))
+    for kind in client_groups(terms.algorithm, terms.privacy, terms.population):
+        joined = run_spending.rounds_joined(kind, counted, terms.round_limits)
         happened = run_spending.first_rounds(released, joined)
         claimed = joined if happened is None else len(happened)
-        stated = claims.paper_claims(kind.algorithm, claimed, job.population) if claimed else []
-        for release in run_spending.certifiable_releases(kind, joined, job.population, happened):
+        stated = claims.paper_claims(kind.algorithm, claimed, terms.population) if claimed else []
+        for release in run_spending.certifiable_releases(kind, joined, terms.population, happened):
             certified = Guarantee.certify(
                 release,
                 delta,
@@ -99,11 +100,11 @@ def certify_run(
                 not_covered=uncovered,
                 claims=[_certify_claim(claim, delta) for claim in stated if claim.release.unit == release.unit],
                 ledger=mark,
-                on_word_of=[own.title for own in trusted_parts(job.algorithm)],
+                on_word_of=[own.title for own in trusted_parts(terms.algorithm)],
                 code_stamps=code_stamps,
             )
             cards.append(certified)
-    promised = None if job.privacy is None else (job.privacy.unit, job.privacy.against)
+    promised = None if terms.privacy is None else (terms.privacy.unit, terms.privacy.against)
     differ = any(card.clients is not None for card in cards)
     return sorted(cards, key=lambda card: ((card.unit, card.view) != promised, -card.epsilon)) if differ else cards
 
@@ -160,7 +161,7 @@ def guarantee_data(
 
 
 def _assumptions(
-    job: Job,
+    terms: Terms,
     completed: int,
     counted: int,
     released: Sequence[ReleasedRound] | None,
@@ -176,60 +177,60 @@ def _assumptions(
         released: Those of the counted rounds that released something.
         others: Runs of the same deployment, which no ledger at the server counts together with this one.
     """
-    planned = job.spent_epsilon(job.rounds)
+    planned = terms.spent_epsilon(terms.rounds)
     whole = "" if planned is None else f"if it had, ε = {round_up(planned)} of the whole plan is what holds."
-    if counted < job.rounds and whole:
-        ended = f"the run ended after {completed} of {job.rounds} rounds"
+    if counted < terms.rounds and whole:
+        ended = f"the run ended after {completed} of {terms.rounds} rounds"
         yield f"That {ended} had nothing to do with what they showed; {whole}"
-    if released is not None and whole and job.spent_epsilon(counted, released) != job.spent_epsilon(counted):
+    if released is not None and whole and terms.spent_epsilon(counted, released) != terms.spent_epsilon(counted):
         lost = f", and that {counted - len(released)} of {completed} were lost," if len(released) < counted else ""
         yield f"Who dropped out of which round{lost} had nothing to do with what earlier rounds showed; {whole}"
     gone = [
-        f"client {client} after round {rounds}" for client, rounds in job.round_limits.items() if rounds < completed
+        f"client {client} after round {rounds}" for client, rounds in terms.round_limits.items() if rounds < completed
     ]
     if gone:
         few = ", ".join(gone[:6]) + (f" and {len(gone) - 6} more" if gone[6:] else "")
         yield f"Who left when its budget was spent ({few}) follows from public numbers, and so tells nothing."
-    if job.key.is_seeded:
+    if terms.is_seeded:
         yield SEEDED
-    yield _simulation_note(job)
-    yield from _secure_sum_assumptions(job, counted)
-    yield from failure_odds.describe_failure_odds(job.algorithm, job.population, counted)
+    yield _simulation_note(terms)
+    yield from _secure_sum_assumptions(terms, counted)
+    yield from failure_odds.describe_failure_odds(terms.algorithm, terms.population, counted)
     if not shared and not others:
-        yield FIRST_RUN if job.deployment is not None and not job.deployment.is_rehearsal else THIS_RUN
-    if trusted_parts(job.algorithm):
-        yield f"Tried before training, which proves nothing. {' '.join(job.part_trials)}"
-    if job.isolation_note is not None:
-        yield job.isolation_note
+        yield FIRST_RUN if terms.deployment is not None and not terms.deployment.is_rehearsal else THIS_RUN
+    if trusted_parts(terms.algorithm):
+        yield f"Tried before training, which proves nothing. {' '.join(terms.part_trials)}"
+    if terms.isolation_note is not None:
+        yield terms.isolation_note
     yield "How many clients there are, and how many examples each holds, is public."
-    most = job.population.max_multiplicity
+    most = terms.population.max_multiplicity
     yield "No two clients hold the same example." if most == 1 else f"At most {most} clients hold the same example."
-    if job.public_data is not None:
-        public = f"{job.public_data.sizes[0]:,} examples that no client holds"
+    if terms.data.public_examples is not None:
+        public = f"{terms.data.public_examples:,} examples that no client holds"
         yield f"{public} are public, by declaration: nobody protects them."
-    yield from job.task.facts
-    if job.task.person is not None:
-        yield person_bound.assumption(job.task.person, deployed=not job.holds_data)
+    yield from terms.data.facts
+    if terms.data.person is not None:
+        yield person_bound.assumption(terms.data.person, deployed=not terms.data.is_here)
 
 
-def _simulation_note(job: Job) -> str:
+def _simulation_note(terms: Terms) -> str:
     """Return where the clients are: simulated, rehearsed on one machine, or real."""
-    if job.settings.engine.is_simulated:
+    if terms.settings.engine.is_simulated:
         return SIMULATED
-    return REHEARSED if job.deployment is not None and job.deployment.is_rehearsal else DEPLOYED
+    return REHEARSED if terms.deployment is not None and terms.deployment.is_rehearsal else DEPLOYED
 
 
-def _secure_sum_assumptions(job: Job, done: int) -> Iterator[str]:
+def _secure_sum_assumptions(terms: Terms, done: int) -> Iterator[str]:
     """Yield what a secure sum assumes."""
-    integers = job.algorithm.mechanism.integer_shares
-    if not job.algorithm.aggregation.is_secure or integers is None:
+    integers = terms.algorithm.mechanism.integer_shares
+    if not terms.algorithm.aggregation.is_secure or integers is None:
         return
     few = f"at most {integers.colluding} of the clients tell" if integers.colluding else "no client tells"
     yield (
         f"The server learns the sum and nothing else; {few} it more; and no sum is made of fewer than "
         f"{integers.fewest_clients} clients."
     )
-    degree = job.settings.engine.mask_degree(job.algorithm, job.population)
+    degree = terms.settings.engine.mask_degree(terms.algorithm, terms.population)
     if degree is not None:
         yield from _mask_graph_assumption(degree, done)
     else:
@@ -251,7 +252,7 @@ def _mask_graph_assumption(degree: Degree, rounds: int) -> Iterator[str]:
 
 
 def _uncovered_sentences(
-    job: Job, shared_budgets: list[dict[str, Any]], others: Sequence[str], metrics: Collection[str]
+    terms: Terms, shared_budgets: list[dict[str, Any]], others: Sequence[str], metrics: Collection[str] | None
 ) -> Iterator[str]:
     for budget in shared_budgets:
         yield (
@@ -264,14 +265,15 @@ def _uncovered_sentences(
             f"Other runs of this deployment on the same data, {len(others)} when this was written: "
             f"{', '.join(others)}. What they reveal comes on top of ε; each client's own ledger counts all of them."
         )
-    yield from job.task.not_covered
-    if job.task.person is not None:
-        yield person_bound.uncovered_sentence(job.task.person)
-    if metrics:
-        yield f"{list_metrics(metrics)}, computed without noise on test examples."
-        if job.task.kind == "regression":
+    yield from terms.data.not_covered
+    if terms.data.person is not None:
+        yield person_bound.uncovered_sentence(terms.data.person)
+    if metrics is None or metrics:
+        named = "The metrics" if metrics is None else list_metrics(metrics)
+        yield f"{named}, computed without noise on test examples."
+        if terms.data.kind == "regression":
             yield "The error of a constant (constant_mse), which is the mean of the clients' targets, without noise."
-    if job.settings.evaluate_training:
+    if terms.settings.evaluate_training:
         yield "The same on training examples (evaluate_training), and the gap between the two, without noise."
     yield (
         "The norms, shares, signal-to-noise ratios, traffic and cohort sizes in rounds.jsonl, which are there to "

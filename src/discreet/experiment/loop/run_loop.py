@@ -175,7 +175,7 @@ class RunLoop:
         metrics = json_numbers(job.evaluate(state.params))
         code_stamps = list(dict.fromkeys([*record.code_stamps(), read_code_version().stamp]))
         cards = run_guarantees.certify_run(
-            job,
+            job.terms,
             done,
             ledger,
             shared=record.shares_ledger,

@@ -64,7 +64,7 @@ def start_loop(
     data_ranges.check_accepted(job.task.ranges_from_data, accepted=job.accept_data_ranges)
     private = bool(job.algorithm.releases(job.population, 0))
     # what can't be certified afterwards is refused before training
-    run_guarantees.certify_run(job, job.rounds, None, shared=False)
+    run_guarantees.certify_run(job.terms, job.rounds, None, shared=False)
     job.settings.engine.check_reachable(job.device)
     if ledger is not None:
         if not ledger.exists():

@@ -71,12 +71,12 @@ def uncovered_sentence(person: Person) -> str:
     return f"How many rows were left out because a person, by column {person.column!r}, has more or is in two clients."
 
 
-def owner_notices(task: Task) -> Iterator[str]:
+def owner_notices(person: Person | None, rows_left_out: int) -> Iterator[str]:
     """Yield what the data's owner should know before training, and nobody else."""
-    if task.person is not None:
-        rows = f"{task.rows_left_out:,} row{' is' if task.rows_left_out == 1 else 's are'} left out"
+    if person is not None:
+        rows = f"{rows_left_out:,} row{' is' if rows_left_out == 1 else 's are'} left out"
         yield (
-            f"{rows}: of each person, by column {task.person.column!r}, at most {_rows(task.person)} of one client "
+            f"{rows}: of each person, by column {person.column!r}, at most {_rows(person)} of one client "
             "are used. This number is about private data: for the data owner's eyes only."
         )
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.noise_to_signal import noise_multiplier, noise_to_signal
 from discreet.errors import InvalidInput
 from discreet.experiment.promise import calibrate, run_spending
@@ -140,7 +141,8 @@ def _calibrate_near(question: Question, near: float) -> Algorithm | None:
 def question_traffic(question: Question, algorithm: Algorithm) -> dict[str, int]:
     """Return the bytes that clients receive and send, as `expected_traffic` counts them."""
     params = {"model": torch.empty(question.dimension, device="meta")}
-    return expected_traffic(algorithm, params, question.population(), question.rounds)
+    size = message_bits(algorithm, params)
+    return expected_traffic(algorithm, size, question.population(), question.rounds)
 
 
 def _bytes_by_rounds(question: Question, algorithm: Algorithm) -> dict[str, list[float]]:

@@ -10,12 +10,11 @@ from discreet.algorithms.noise_to_signal import noise_multiplier, noise_to_signa
 from discreet.algorithms.sampling import Everyone, Poisson, RoundRobin
 from discreet.algorithms.training.per_round import value_in_round
 from discreet.errors import InvalidInput
-from discreet.experiment.job import Job
 from discreet.experiment.promise import run_spending
-from discreet.params import count_values
+from discreet.experiment.terms import Terms
 from discreet.planning.planner.slider_answer import calibrate_algorithm, question_traffic
 from discreet.planning.planner.slider_question import EXAMPLE_MECHANISMS, LARGEST_DELTA, MOST, Mechanism, Question
-from discreet.planning.traffic import job_traffic
+from discreet.planning.traffic import planned_traffic
 from discreet.privacy.calibration import PRECISION
 
 
@@ -26,13 +25,19 @@ class StartPosition(NamedTuple):
     note: str
 
 
-def start_position(job: Job) -> StartPosition:
-    """Find the position of the sliders that is nearest to the experiment."""
-    mechanism = _nearest_mechanism(job)
-    privacy, population = job.privacy, job.population
+def start_position(terms: Terms) -> StartPosition:
+    """Find the position of the sliders that is nearest to the experiment.
+
+    Raises:
+        InvalidInput: The model's size is not known.
+    """
+    if terms.parameters is None:
+        raise InvalidInput(f"The page needs the model's size. {terms.unknown[0]}")
+    mechanism = _nearest_mechanism(terms)
+    privacy, population = terms.privacy, terms.population
     in_public = mechanism == "gaussian" or (privacy is not None and privacy.against == "public")
-    trainer = per_client.worst_case(job.algorithm.trainer)
-    cohort = job.algorithm.sampling.expected_cohort(population) / population.clients
+    trainer = per_client.worst_case(terms.algorithm.trainer)
+    cohort = terms.algorithm.sampling.expected_cohort(population) / population.clients
     own = getattr(trainer, "sampling_rate", None)
     rate = own if mechanism in EXAMPLE_MECHANISMS and isinstance(own, float) else cohort
     question = Question(
@@ -42,19 +47,19 @@ def start_position(job: Job) -> StartPosition:
         delta=run_spending.DEFAULT_DELTA if privacy is None else min(privacy.delta, LARGEST_DELTA),
         clients=min(population.clients, MOST["clients"]),
         sampling_rate=rate,
-        rounds=min(job.rounds, MOST["rounds"]),
+        rounds=min(terms.rounds, MOST["rounds"]),
         local_steps=min(_first_steps(trainer), MOST["local_steps"]),
-        dimension=count_values(job.params),
+        dimension=terms.parameters,
         examples=min(max(1.0, sum(population.examples) / population.clients), float(MOST["examples"])),
     )
     return StartPosition(
-        question, "" if _is_same_promise(job, question) and _has_same_numbers(job, question) else NEAREST_NOTE
+        question, "" if _is_same_promise(terms, question) and _has_same_numbers(terms, question) else NEAREST_NOTE
     )
 
 
-def _nearest_mechanism(job: Job) -> Mechanism:
+def _nearest_mechanism(terms: Terms) -> Mechanism:
     """Return the page's mechanism that is nearest to the experiment's."""
-    mechanism = job.algorithm.mechanism
+    mechanism = terms.algorithm.mechanism
     integers = mechanism.integer_shares
     if mechanism.is_local:
         return "local_laplace" if mechanism.norm_order == 1 else "local_gaussian"
@@ -65,20 +70,20 @@ def _nearest_mechanism(job: Job) -> Mechanism:
     return "gaussian" if integers is None or integers.noise != "skellam" else "skellam_clients"
 
 
-def _is_same_promise(job: Job, question: Question) -> bool:
+def _is_same_promise(terms: Terms, question: Question) -> bool:
     """Return whether there is one promise for all clients, and no example is held by two of them."""
-    privacy = job.privacy
+    privacy = terms.privacy
     return (
         privacy is not None
         and (privacy.unit, privacy.against) == (question.unit, question.view)
         and (privacy.epsilon, privacy.delta) == (question.epsilon, question.delta)
-        and job.population.max_multiplicity == 1
+        and terms.population.max_multiplicity == 1
     )
 
 
-def _has_same_numbers(job: Job, question: Question) -> bool:
+def _has_same_numbers(terms: Terms, question: Question) -> bool:
     """Return whether the sliders express all that decides a number, and the page's numbers equal the plan's."""
-    theirs = job.algorithm
+    theirs = terms.algorithm
     try:
         ours = calibrate_algorithm(question)
     except InvalidInput:
@@ -93,10 +98,10 @@ def _has_same_numbers(job: Job, question: Question) -> bool:
         return False
     if not all(_is_equivalent(getattr(theirs, name), getattr(ours, name)) for name in names):
         return False
-    size, sent = question.dimension, job_traffic(job, job.rounds)
+    size, sent = question.dimension, planned_traffic(terms, terms.rounds) or {}
     pairs = (
         (noise_multiplier(theirs), noise_multiplier(ours)),
-        (noise_to_signal(theirs, job.population, size), noise_to_signal(ours, question.population(), size)),
+        (noise_to_signal(theirs, terms.population, size), noise_to_signal(ours, question.population(), size)),
         *((sent[name], number) for name, number in question_traffic(question, ours).items()),
     )
     return all(math.isclose(their or 0, our or 0, rel_tol=2 * PRECISION) for their, our in pairs)
