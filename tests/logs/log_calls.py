@@ -73,6 +73,8 @@ def _aliases(tree: ast.Module) -> Iterator[str]:
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "discreet.logs"]
     if not imports:
         return
+    if any(ast.unparse(node).startswith("if __name__ == '__main__'") for node in tree.body):
+        yield "a module that runs as __main__ has a logger of this name, which nobody listens to"
     for name in (name for node in imports for name in node.names):
         if name.asname is not None or name.name not in ("get_log", "bind_fields"):
             yield f"import of {name.name} under another name, or past get_log and bind_fields"

@@ -84,6 +84,7 @@ def test_the_guide_lists_every_event_with_its_level():
         ("import logging", "log by discreet.logs"),
         ("from logging import getLogger", "log by discreet.logs"),
         ("from discreet.logs import Log", "past get_log"),
+        ("if __name__ == '__main__': main()", "runs as __main__"),
         ("from discreet.logs import get_log as other", "under another name"),
     ],
 )

@@ -9,9 +9,6 @@ from discreet.deploy import deployment_lock, flower_commands, superlink
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.errors import DiscreetError
 from discreet.log_output import environment_settings, write_logs
-from discreet.logs import get_log
-
-log = get_log(__name__)
 
 CHECK_SECONDS = 0.2  # seconds between two checks that SuperLink and proxy are running
 
@@ -30,10 +27,8 @@ def run_server(root: DeploymentFolder, listen: str) -> int:
         front_proxy.run_proxy(door, inner, tls, keys) as is_open,
         superlink.run_superlink(root, flower_commands.superlink_command(root, inner), held) as process,
     ):
-        log.info("server started", address=root.deployment.address)
         while process.poll() is None and is_open():
             time.sleep(CHECK_SECONDS)
-        log.error("server ended", address=root.deployment.address, code=process.poll())
         return process.poll() or 1
 
 

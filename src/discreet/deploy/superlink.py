@@ -54,9 +54,14 @@ def run_superlink(
     with log_path(root).open("ab") as output:
         process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, pass_fds=(held.fd,))
     held.write_process_id(process.pid)
+    log.info("superlink started", address=root.deployment.address)
     try:
         yield process
     finally:
+        if (code := process.poll()) is None:
+            log.info("superlink stopped")
+        else:
+            log.error("superlink ended", code=code)
         process.terminate()
         try:
             process.wait(timeout=END_SECONDS)
