@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -51,6 +52,8 @@ def make_release(out: Path, *, allow_dirty: bool, core_only: bool) -> None:
     """Build, check, install and try; raise ReleaseRefused at the first thing that is not as it must be."""
     if not allow_dirty:
         check_tree(run("git", "-C", str(ROOT), "status", "--porcelain"))
+    # The time of the commit for all files of a wheel, so that the same commit gives the same bytes.
+    os.environ["SOURCE_DATE_EPOCH"] = run("git", "-C", str(ROOT), "log", "-1", "--format=%ct").strip()
     out.mkdir(parents=True, exist_ok=True)
     for old in (*out.glob("*.whl"), *out.glob("*.tar.gz")):
         old.unlink()
@@ -145,9 +148,7 @@ def try_core(folder: Path, wheel: Path, code: dict[str, object]) -> None:
     absent = f"import importlib.util as u, sys; sys.exit(any(map(u.find_spec, {ABSENT_FROM_CORE!r})))"
     run(str(python), "-c", absent, cwd=folder)
     try_command_line(folder, code)
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink()) / 1e6
-    say(f"  the core's environment has {size:.0f} MB, with pip")
-    if size > CORE_MEGABYTES:
+    if (size := print_size(folder)) > CORE_MEGABYTES:
         raise ReleaseRefused(f"the core needs {size:.0f} MB, and {CORE_MEGABYTES} are allowed.")
 
 
@@ -163,6 +164,7 @@ def try_everything(folder: Path, wheel: Path, code: dict[str, object]) -> None:
         raise ReleaseRefused(f"the card of a run names {card['version']}, commit {card['commit']}.")
     discreet(folder, "ledger", "verify", "first/ledger.jsonl")
     discreet(folder, "report", "first")
+    print_size(folder)
 
 
 def try_command_line(folder: Path, code: dict[str, object]) -> None:
@@ -184,6 +186,13 @@ def install(folder: Path, requirement: str) -> Path:
     constraints = str(ROOT / "constraints.txt")
     run(str(python), "-m", "pip", "install", "--quiet", "--constraint", constraints, requirement, cwd=folder)
     return python
+
+
+def print_size(folder: Path) -> float:
+    """Print and return how many megabytes an environment has."""
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink()) / 1e6
+    say(f"  the environment {folder.name} has {size:,.0f} MB, with pip")
+    return size
 
 
 def discreet(folder: Path, *words: str) -> str:

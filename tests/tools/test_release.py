@@ -81,6 +81,13 @@ def test_every_data_file_of_the_package_is_named_for_the_wheel(release: ModuleTy
     assert data - named == set()
 
 
+def test_the_citation_names_the_licences_of_the_package(release: ModuleType) -> None:
+    project = release.tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    citation = (ROOT / "CITATION.cff").read_text().partition("license:\n")[2].partition("keywords:")[0]
+    assert citation.replace("  - ", "").split() == project["license"].split(" AND ")
+    assert all((ROOT / name).is_file() for name in project["license-files"])
+
+
 def test_the_wheels_of_tree_and_sdist_must_be_the_same(release: ModuleType, tmp_path: Path) -> None:
     one = write_wheel(tmp_path / "a", FILES)
     release.check_same_wheels(one, write_wheel(tmp_path / "b", FILES))
