@@ -77,7 +77,7 @@ def measure_table_heterogeneity(table: Table, ranges: Ranges, *, client: str, la
     encoding = Encoding.from_ranges(table, ranges, client=client, label=label)
     rows = encode_table(table, encoding)
     kind: Kind = "classification" if isinstance(encoding.label, Values) else "regression"
-    return measure_heterogeneity(Federation(rows.inputs, rows.targets, rows.sizes), kind, encoding.label.width)
+    return measure_heterogeneity(Federation(*rows.tensors(), rows.sizes), kind, encoding.label.width)
 
 
 def label_distance(data: Federation, classes: int) -> float:

@@ -99,9 +99,13 @@ class EncodedTable(NamedTuple):
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
-    inputs: Tensor
-    targets: Tensor
+    inputs: NDArray[np.float32]
+    targets: NDArray[Any]
     left_out: int = 0
+
+    def tensors(self) -> tuple[Tensor, Tensor]:
+        """Return inputs and targets for training."""
+        return torch.from_numpy(self.inputs), torch.from_numpy(self.targets)
 
 
 def encode_table(table: Table, encoding: Encoding, most: int | None = None) -> EncodedTable:
@@ -138,12 +142,12 @@ def encode_table(table: Table, encoding: Encoding, most: int | None = None) -> E
             "is in another client.",
             fix="Take these rows out of the table.",
         )
-    target_type = torch.int64 if isinstance(encoding.label, Values) else torch.float32
+    target_type = np.int64 if isinstance(encoding.label, Values) else np.float32
     return EncodedTable(
         tuple(sorted_names),
         sizes,
-        torch.from_numpy(np.concatenate(inputs)[order]),
-        torch.from_numpy(np.concatenate(targets)[order]).to(target_type),
+        np.concatenate(inputs)[order],
+        np.concatenate(targets)[order].astype(target_type),
         len(is_used) - len(keep),
     )
 

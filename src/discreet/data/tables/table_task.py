@@ -12,7 +12,7 @@ from discreet.data.tables.ranges import Range, Ranges, Values, find_file, load_r
 from discreet.data.tables.table import Table
 from discreet.data.tables.table_encoding import Encoding, encode_table
 from discreet.data.tasks.from_arrays import describe_multiplicity
-from discreet.data.tasks.task import Task, split_held_out
+from discreet.data.tasks.task import Task, split_held_out, training_size
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import torch
 from discreet.part import Count, NonNegative, part
@@ -56,22 +56,23 @@ class TableTask:
         table = READERS[self.kind](find_file(self.path, paths.folder))
         column, max_examples = (None, None) if person is None else (person.column, person.max_examples)
         encoding = Encoding.from_ranges(table, ranges, client=self.client, label=self.label, person=column)
-        names, sizes, inputs, targets, left_out = encode_table(table, encoding, max_examples)
-        train, test = split_held_out(sizes, self.test_fraction, generator)
-        kept = torch.bincount(torch.repeat_interleave(torch.tensor(sizes))[train], minlength=len(sizes)).tolist()
+        rows = encode_table(table, encoding, max_examples)
+        inputs, targets = rows.tensors()
+        train, test = split_held_out(rows.sizes, self.test_fraction, generator)
+        kept = tuple(training_size(size, self.test_fraction) for size in rows.sizes)
         return Task(
             name=Path(self.path).stem,
-            train=Federation(inputs[train], targets[train], tuple(kept), self.max_multiplicity),
+            train=Federation(inputs[train], targets[train], kept, self.max_multiplicity),
             test_inputs=inputs[test],
             test_targets=targets[test],
             kind="classification" if isinstance(encoding.label, Values) else "regression",
             classes=encoding.label.width,
-            client_names=names,
+            client_names=rows.names,
             facts=_describe_data(self, encoding, ranges),
             not_covered=(RANGES_FROM_DATA,) if ranges.taken_from_data else (),
             ranges_from_data=ranges.taken_from_data,
             person=person,
-            rows_left_out=left_out,
+            rows_left_out=rows.left_out,
         )
 
 
