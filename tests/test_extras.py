@@ -1,6 +1,7 @@
 """Accounting needs no torch: what is imported without the extras, and how a missing one is named."""
 
 import ast
+import json
 import subprocess
 import sys
 import tomllib
@@ -98,6 +99,58 @@ def test_a_run_without_matplotlib_ends_well_and_its_page_has_the_numbers(tmp_pat
     assert "discreet[report]" in page
     assert "<svg" not in page
     assert "<caption>Accuracy</caption>" in page
+
+
+PLAN_KEYS = ("rounds", "clients", "examples", "noise_multiplier", "affordable_rounds", "epsilon", "delta", "certified")
+TABLE = """
+model = { kind = "linear" }
+rounds = 5
+privacy = { unit = "example", against = "server", epsilon = 2, delta = 1e-4 }
+algorithm = { recipe = "pfl", learning_rate = 0.5, clip_norm = 1.0, sampling_rate = 0.1, local_steps = 1 }
+
+[task]
+kind = "csv"
+path = "visits.csv"
+client = "hospital"
+label = "ill"
+ranges = { age = { min = 0, max = 100 }, ill = { values = ["no", "yes"] } }
+"""
+
+
+def write_table(folder: Path) -> str:
+    rows = [f"{'north' if row % 3 else 'south'},{row % 90},{'yes' if row % 2 else 'no'}" for row in range(100)]
+    (folder / "visits.csv").write_text("\n".join(["hospital,age,ill", *rows]) + "\n")
+    (folder / "experiment.toml").write_text(TABLE.lstrip())
+    return str(folder / "experiment.toml")
+
+
+def test_a_plan_without_torch_has_the_numbers_of_a_plan_with_it(tmp_path):
+    for words in (["plan", "--json"], ["plan", write_table(tmp_path), "--json"]):
+        done = run_command(*words)
+        assert done.returncode == 0, done.stderr
+        without = json.loads(done.stdout)
+        with_torch = json.loads(subprocess.run([sys.executable, "-m", "discreet", *words], capture_output=True).stdout)
+        assert {key: without[key] for key in PLAN_KEYS} == {key: with_torch[key] for key in PLAN_KEYS}
+        assert without["parameters"] is None
+        assert "discreet[train]" in without["unknown"][0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (["task.partition={kind='dirichlet', alpha=1.0}"], "Counting the examples of the partition 'dirichlet' needs"),
+        (["task={kind='mnist', clients=10}"], "Counting the examples of the task 'mnist' needs torch"),
+        (
+            ["algorithm={recipe='ddp_fedavg', noise='skellam', learning_rate=1.0, clip_norm=1.0, sampling_rate=0.1}"],
+            "depends on the model's size, which needs torch",
+        ),
+    ],
+)
+def test_a_plan_that_needs_torch_says_what_for(settings, sentence):
+    done = run_command("plan", *(word for setting in settings for word in ("--set", setting)))
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "discreet[train]" in done.stderr
 
 
 def test_training_without_torch_names_the_extra_and_exits_with_2():

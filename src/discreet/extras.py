@@ -45,8 +45,11 @@ def import_library(name: str, purpose: str = "This") -> ModuleType:
 def missing_extra(error: ModuleNotFoundError, purpose: str = "This") -> MissingExtra | None:
     """Return the error that names the extra which a failed import needs; None if the library belongs to none."""
     library = (error.name or "").partition(".")[0]
-    if library not in EXTRAS:
-        return None
+    return missing_library(library, purpose) if library in EXTRAS else None
+
+
+def missing_library(library: str, purpose: str) -> MissingExtra:
+    """Return the error that says what needs a library of an extra, and how to install it."""
     return MissingExtra(
         f"{purpose} needs {library.replace('_', '-')}, which is not installed.",
         fix=f"Install it: pip install 'discreet[{EXTRAS[library]}]'",

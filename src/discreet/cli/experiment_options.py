@@ -9,6 +9,7 @@ import typer
 
 from discreet.cli.options import DataDir, Overrides
 from discreet.cli.progress_bar import show_preparation
+from discreet.extras import is_installed
 from discreet.trust import Trust
 
 if TYPE_CHECKING:
@@ -42,15 +43,20 @@ class ExperimentOptions:
                 model, loss or metric of the user's own is left out, and anything else of the user's own is refused.
             quiet: Show no progress.
         """
-        from discreet import api
         from discreet.experiment.configuration import experiment_file
         from discreet.models.networks.user_model import UserModel
-        from discreet.planning.advice import advice
 
         trust = Trust.all_code() if trusted else Trust.no_code(PLAN_REMEDY)
         source = experiment_file.load_experiment(self.file, tuple(self.settings or ()), self.data_dir, trust)
         whole = source.experiment
         with show_preparation(source, quiet=quiet) as ready:
+            if not is_installed("torch"):
+                from discreet.experiment.terms_builder import build_terms_without_torch
+
+                return PreparedPlan(ready, build_terms_without_torch(ready), [])
+            from discreet import api
+            from discreet.planning.advice import advice
+
             if not trusted and (isinstance(whole.model, UserModel) or whole.loss or whole.metric):
                 return PreparedPlan(ready, api.prepare_terms(ready), [])
             ready = ready.load_user_parts()

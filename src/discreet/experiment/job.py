@@ -11,6 +11,7 @@ from torch import Tensor
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.population import Population
+from discreet.data.data_facts import DataFacts
 from discreet.data.federation import Federation
 from discreet.data.tasks.task import Task
 from discreet.engines.engine import Engine, Simulation
@@ -19,7 +20,7 @@ from discreet.experiment.configuration.run_settings import RunSettings
 from discreet.experiment.metrics import CONSTANT
 from discreet.experiment.promise.promise import Privacy
 from discreet.experiment.promise.released_rounds import ReleasedRound
-from discreet.experiment.terms import DataFacts, DeploymentFacts, ModelSize, Terms
+from discreet.experiment.terms import DeploymentFacts, ModelSize, Terms
 from discreet.logs import get_log
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params, count_values

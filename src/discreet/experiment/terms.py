@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm
     from discreet.algorithms.message_sizes import MessageBits
     from discreet.algorithms.population import Population
+    from discreet.data.data_facts import DataFacts
     from discreet.experiment.configuration.run_settings import RunSettings
     from discreet.experiment.promise.promise import Privacy
     from discreet.experiment.promise.released_rounds import ReleasedRound
-    from discreet.privacy.release import Person
 
 
 @dataclass(frozen=True)
@@ -32,33 +32,6 @@ class DeploymentFacts:
     is_rehearsal: bool
     other_runs: Callable[[], Sequence[str]]
     client_code: Callable[[], Sequence[str]]
-
-
-@dataclass(frozen=True)
-class DataFacts:
-    """What plans and cards say about the data.
-
-    Attributes:
-        kind: "classification" or "regression".
-        facts: Sentences for the card: how inputs are scaled, and what is public.
-        not_covered: Sentences for the card about what the guarantee does not cover.
-        ranges_from_data: Whether columns are scaled by ranges that were taken from the data.
-        person: If set, no person has more than `max_examples` rows, or rows in two clients.
-        rows_left_out: Number of rows that were left out for that. This number is private.
-        public_examples: Number of examples that no client holds. None if there is no public data.
-        distinct_examples: Number of examples, each counted once. None where only the owner of the data knows it.
-        is_here: Whether the clients' data is here. False if real clients keep it on their own machines.
-    """
-
-    kind: str
-    facts: tuple[str, ...]
-    not_covered: tuple[str, ...]
-    ranges_from_data: bool
-    person: "Person | None"
-    rows_left_out: int
-    public_examples: int | None
-    distinct_examples: int | None
-    is_here: bool
 
 
 @dataclass(frozen=True)
@@ -92,7 +65,7 @@ class Terms:
     algorithm: "Algorithm"
     privacy: "Privacy | None"
     population: "Population"
-    data: DataFacts
+    data: "DataFacts"
     is_seeded: bool
     size: ModelSize | None
     metric_names: tuple[str, ...] | None

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from discreet.algorithms.population import Population
+from discreet.data.data_facts import DataFacts
 from discreet.data.federation import Federation
 from discreet.data.tables.file_reader import open_csv, open_parquet
 from discreet.data.tables.ranges import Range, Ranges, Values, find_file, load_ranges
 from discreet.data.tables.table import Table
-from discreet.data.tables.table_encoding import Encoding, encode_table
+from discreet.data.tables.table_encoding import EncodedTable, Encoding, encode_table
 from discreet.data.tasks.from_arrays import describe_multiplicity
 from discreet.data.tasks.task import Task, split_held_out, training_size
 from discreet.errors import InvalidInput
@@ -52,28 +54,48 @@ class TableTask:
 
     def load(self, generator: torch.Generator, paths: Paths, person: Person | None = None) -> Task:
         """Read and encode the table. With a `person`, rows are bounded before any are held out for evaluation."""
+        rows, encoding, data = self._read(paths, person)
+        inputs, targets = rows.tensors()
+        train, test = split_held_out(rows.sizes, self.test_fraction, generator)
+        return Task(
+            name=Path(self.path).stem,
+            train=Federation(inputs[train], targets[train], self._training_sizes(rows), self.max_multiplicity),
+            test_inputs=inputs[test],
+            test_targets=targets[test],
+            kind=data.kind,
+            classes=encoding.label.width,
+            client_names=rows.names,
+            facts=data.facts,
+            not_covered=data.not_covered,
+            ranges_from_data=data.ranges_from_data,
+            person=person,
+            rows_left_out=data.rows_left_out,
+        )
+
+    def describe(self, paths: Paths, person: Person | None = None) -> tuple[Population, DataFacts]:
+        """Return the client sizes, and what cards say about the data: what a plan needs, without torch."""
+        rows, _, data = self._read(paths, person)
+        return Population(examples=self._training_sizes(rows), max_multiplicity=self.max_multiplicity), data
+
+    def _training_sizes(self, rows: EncodedTable) -> tuple[int, ...]:
+        return tuple(training_size(size, self.test_fraction) for size in rows.sizes)
+
+    def _read(self, paths: Paths, person: Person | None) -> tuple[EncodedTable, Encoding, DataFacts]:
         ranges = load_ranges(self.ranges, paths.folder)
         table = READERS[self.kind](find_file(self.path, paths.folder))
         column, max_examples = (None, None) if person is None else (person.column, person.max_examples)
         encoding = Encoding.from_ranges(table, ranges, client=self.client, label=self.label, person=column)
         rows = encode_table(table, encoding, max_examples)
-        inputs, targets = rows.tensors()
-        train, test = split_held_out(rows.sizes, self.test_fraction, generator)
-        kept = tuple(training_size(size, self.test_fraction) for size in rows.sizes)
-        return Task(
-            name=Path(self.path).stem,
-            train=Federation(inputs[train], targets[train], kept, self.max_multiplicity),
-            test_inputs=inputs[test],
-            test_targets=targets[test],
+        data = DataFacts(
             kind="classification" if isinstance(encoding.label, Values) else "regression",
-            classes=encoding.label.width,
-            client_names=rows.names,
             facts=_describe_data(self, encoding, ranges),
             not_covered=(RANGES_FROM_DATA,) if ranges.taken_from_data else (),
             ranges_from_data=ranges.taken_from_data,
+            distinct_examples=sum(self._training_sizes(rows)) if self.max_multiplicity == 1 else None,
             person=person,
             rows_left_out=rows.left_out,
         )
+        return rows, encoding, data
 
 
 def clients_from_csv(

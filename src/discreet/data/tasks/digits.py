@@ -7,17 +7,27 @@ from typing import Literal
 
 import numpy as np
 
+from discreet.algorithms.population import Population
+from discreet.data.data_facts import DataFacts
 from discreet.data.partition import AnyPartition, Iid
+from discreet.data.partition_contract import check_client_count
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
+from discreet.extras import missing_library
 from discreet.lazy_torch import torch
 from discreet.part import Count, Probability, part
 from discreet.paths import Paths
 
 FILE = Path(__file__).parents[1] / "datasets" / "optical_digits.npz"
+EXAMPLES = 1797
 WHITE = 16.0  # the format's largest pixel value
 CENTRE = 0.3
+FACTS = (
+    "The digits are public data (UCI's optical digits), treated as if they were private.",
+    f"Pixels are divided by {WHITE:g}, the format's largest value, and centred at {CENTRE:g}, a public "
+    "constant: nothing was fitted on the clients' data.",
+)
 
 
 @part
@@ -43,14 +53,7 @@ class Digits:
             pixels, labels = (torch.from_numpy(digits[name]) for name in ("pixels", "labels"))
         inputs, labels = (pixels.double() / WHITE - CENTRE).to(torch.float32), labels.to(torch.int64)
         order = torch.randperm(len(labels), generator=generator)
-        test_size = int(len(labels) * self.test_fraction)
-        test, train = order[:test_size], order[test_size:]
-        if not test_size or len(train) < self.clients:
-            raise InvalidInput(
-                f"The digits are {len(labels):,} examples: a test fraction of {self.test_fraction} leaves {test_size} "
-                f"to test on and {len(train)} for {self.clients} clients.",
-                fix="Every client needs an example, and so does the test.",
-            )
+        test, train = order[: self._test_size], order[self._test_size :]
         examples = Examples(
             name="digits",
             inputs=inputs[train],
@@ -59,10 +62,39 @@ class Digits:
             test_targets=labels[test],
             kind="classification",
             classes=10,
-            facts=(
-                "The digits are public data (UCI's optical digits), treated as if they were private.",
-                f"Pixels are divided by {WHITE:g}, the format's largest value, and centred at {CENTRE:g}, a public "
-                "constant: nothing was fitted on the clients' data.",
-            ),
+            facts=FACTS,
         )
         return examples.with_public(self.public_examples).build_task(self.clients, self.partition, generator)
+
+    def describe(self) -> tuple[Population, DataFacts]:
+        """Return the client sizes, and what cards say about the data: what a plan needs, without torch.
+
+        Raises:
+            MissingExtra: The partition draws sizes at random, for which torch is needed and not installed.
+        """
+        if not isinstance(self.partition, Iid):
+            raise missing_library("torch", f"Counting the examples of the partition {self.partition.kind!r}")
+        count = EXAMPLES - self._test_size - (self.public_examples or 0)
+        least, more = divmod(count, check_client_count(self.clients, count))
+        sizes = tuple(least + (client < more) for client in range(self.clients))
+        data = DataFacts(
+            kind="classification",
+            facts=FACTS,
+            not_covered=(),
+            ranges_from_data=False,
+            distinct_examples=count,
+            public_examples=self.public_examples,
+        )
+        return Population(examples=sizes), data
+
+    @property
+    def _test_size(self) -> int:
+        """The number of examples that are held out."""
+        size = int(EXAMPLES * self.test_fraction)
+        if not size or EXAMPLES - size < self.clients:
+            raise InvalidInput(
+                f"The digits are {EXAMPLES:,} examples: a test fraction of {self.test_fraction} leaves {size} "
+                f"to test on and {EXAMPLES - size} for {self.clients} clients.",
+                fix="Every client needs an example, and so does the test.",
+            )
+        return size

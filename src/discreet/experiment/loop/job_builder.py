@@ -12,21 +12,20 @@ from discreet.algorithms.aggregation import Plain
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.population import Population
-from discreet.algorithms.sparsifiers.common_mask import missing_public_data
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput, Unsupported
 from discreet.experiment.configuration import toml_document
 from discreet.experiment.configuration.experiment_file import Experiment, Source
 from discreet.experiment.configuration.run_settings import RunSettings
 from discreet.experiment.job import Job, data_facts
-from discreet.experiment.promise import calibrate, person_bound
 from discreet.experiment.promise.promise import Privacy
 from discreet.experiment.terms import ModelSize, Terms
+from discreet.experiment.terms_builder import calibrate_algorithm
 from discreet.models import AnyModel
 from discreet.models.networks.user_model import UserModel
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import count_values
-from discreet.part import check_exact, to_plain
+from discreet.part import to_plain
 from discreet.paths import Paths
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
@@ -97,8 +96,10 @@ def build_job_from_objects(
         declared: The public client sizes of clients who keep their data themselves.
         resolve: Returns the experiment with this algorithm in full. None can only describe task, module and functions.
     """
+    _check_exact_types(task, algorithm, privacy)
     population = declared or task.train.population
-    algorithm = _calibrate(task, algorithm, privacy, settings, population, _count_parameters(module))
+    facts = data_facts(task, is_here=declared is None)
+    algorithm = calibrate_algorithm(facts, algorithm, privacy, settings, population, _count_parameters(module))
     device, dtype = _choose_device(settings.device), getattr(torch, settings.dtype)
     model = SupervisedModule(module, task.kind, loss=functions["loss"], metric=functions["metric"])
     model.check(task)
@@ -158,8 +159,8 @@ def build_terms(source: Source, key: RunKey) -> Terms:
             f"What a sum of integers reveals depends on the model's size, and {own.kind} was not run.",
             fix="Read it; then add --trust to run it.",
         )
-    population = task.train.population
-    algorithm = _calibrate(task, experiment.algorithm, experiment.privacy, experiment, population, dimension)
+    population, data = task.train.population, data_facts(task, is_here=True)
+    algorithm = calibrate_algorithm(data, experiment.algorithm, experiment.privacy, experiment, population, dimension)
     size = None
     if module is not None:
         dtype = getattr(torch, experiment.dtype)
@@ -170,7 +171,7 @@ def build_terms(source: Source, key: RunKey) -> Terms:
         algorithm=algorithm,
         privacy=experiment.privacy,
         population=population,
-        data=data_facts(task, is_here=True),
+        data=data,
         is_seeded=key.is_seeded,
         size=size,
         metric_names=None,
@@ -190,36 +191,6 @@ def _unknown_sentences(experiment: Experiment) -> Iterator[str]:
         if name is not None:
             reference = name.kind if isinstance(name, UserPart) else name
             yield f"{reference} was not run and not checked; no number of a plan depends on it."
-
-
-def _calibrate(
-    task: Task,
-    algorithm: Algorithm,
-    privacy: Privacy | None,
-    settings: RunSettings,
-    population: Population,
-    dimension: int | None,
-) -> Algorithm:
-    """Return the algorithm with its noise, and refuse what doesn't fit the data or the engine.
-
-    Args:
-        dimension: The number of trained parameters. None if it is not known.
-    """
-    _check_exact_types(task, algorithm, privacy)
-    if isinstance(algorithm.server, UserPart) and settings.checkpoint_every > 1:
-        raise InvalidInput(
-            f"With a server optimiser of your own, {algorithm.server.kind}, every round needs a checkpoint: what it "
-            "keeps to itself would make a repeated round another one.",
-            fix="Leave checkpoint_every out.",
-        )
-    algorithm = calibrate.calibrate_noise(algorithm, privacy, settings.rounds, population, dimension)
-    check_exact("algorithm", algorithm)
-    check_exact("privacy", privacy)
-    if algorithm.sparsifier.needs_public_data and task.public is None:
-        raise missing_public_data()
-    person_bound.check_task(task, privacy, private=bool(algorithm.releases(population, 0)))
-    settings.engine.check(algorithm, population)
-    return algorithm
 
 
 def _check_exact_types(task: Task, algorithm: Algorithm, privacy: Privacy | None) -> None:

@@ -2,11 +2,10 @@
 
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.algorithms import claims, failure_odds
 from discreet.algorithms.declarations import trusted_parts
-from discreet.experiment.job import Job
 from discreet.experiment.metrics import list_metrics
 from discreet.experiment.promise import person_bound, run_spending
 from discreet.experiment.promise.promise import client_groups
@@ -19,6 +18,9 @@ from discreet.privacy.ledger import Ledger
 from discreet.privacy.release import Unit
 from discreet.privacy.wording import compact, describe_event, describe_unit, round_up, unit_name
 from discreet.secure_sums.secagg.degree import Degree
+
+if TYPE_CHECKING:
+    from discreet.experiment.job import Job
 
 NO_PRIVACY = """\
 No privacy
@@ -135,7 +137,7 @@ def card_text(cards: list[Guarantee]) -> str:
 
 
 def guarantee_data(
-    job: Job,
+    job: "Job",
     completed: int,
     stopped: str | None,
     cards: list[Guarantee],

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.experiment.promise.promise import Privacy
 from discreet.privacy.ledger import Budget
@@ -10,22 +9,22 @@ from discreet.privacy.release import Person
 from discreet.privacy.wording import unit_name
 
 
-def check_task(task: Task, privacy: Privacy | None, *, private: bool) -> None:
-    """Refuse data that does not bound the rows of the promised person, or that bounds those of another.
+def check_data(kept: Person | None, privacy: Privacy | None, *, private: bool) -> None:
+    """Refuse data that does not bound the rows of the promised person, or that bounds those of another, `kept`.
 
     Where rows are left out, one example or client less may bring other rows in, so nothing holds for those units.
     """
     person = None if privacy is None else privacy.person
-    if person is not None and not _bounds(task.person, person):
+    if person is not None and not _bounds(kept, person):
         raise InvalidInput(
             f"The promise is for {_describe(person)}, and the data is a task whose rows are not bounded by column "
             f"{person.column!r} in this way.",
             fix="Pass the same person where a table is read, clients_from_csv(..., person=...), or promise for "
             'unit = "example" or "client".',
         )
-    if person is None and task.person is not None and private:
+    if person is None and kept is not None and private:
         raise InvalidInput(
-            f"The task leaves out rows of persons who have too many (column {task.person.column!r}), which protects "
+            f"The task leaves out rows of persons who have too many (column {kept.column!r}), which protects "
             f"one person, and the promise is for another unit.",
             fix="Promise for this person, or read the table without one.",
         )

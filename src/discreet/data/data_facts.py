@@ -1,0 +1,32 @@
+"""What plans and cards say about the data of a task."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from discreet.privacy.release import Person
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What plans and cards say about the data.
+
+    Attributes:
+        facts: Sentences for the card: how inputs are scaled, and what is public.
+        not_covered: Sentences for the card about what the guarantee does not cover.
+        ranges_from_data: Whether columns are scaled by ranges that were taken from the data.
+        distinct_examples: Number of examples, each counted once. None where only the owner of the data knows it.
+        person: If set, no person has more than `max_examples` rows, or rows in two clients.
+        rows_left_out: Number of rows that were left out for that. This number is private.
+        public_examples: Number of examples that no client holds. None if there is no public data.
+        is_here: Whether the clients' data is here. False if real clients keep it on their own machines.
+    """
+
+    kind: Literal["classification", "regression"]
+    facts: tuple[str, ...]
+    not_covered: tuple[str, ...]
+    ranges_from_data: bool
+    distinct_examples: int | None
+    person: Person | None = None
+    rows_left_out: int = 0
+    public_examples: int | None = None
+    is_here: bool = True
