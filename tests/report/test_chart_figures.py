@@ -70,6 +70,24 @@ def test_a_level_spans_the_axis_and_a_band_lies_between_its_edges():
     assert '<th scope="col">most, from</th><th scope="col">most, to</th>' in numbers_table(chart)
 
 
+@pytest.mark.parametrize("log_y", [False, True])
+@pytest.mark.parametrize("values", [{}, {1: math.nan}, {1: 0.0}, {1: 5e-324, 2: 1e308, 3: 1.0}, {1: 1e308, 2: -1e308}])
+def test_numbers_beyond_all_bounds_are_in_the_table_only(values: dict[int, float], log_y: bool):
+    """A run that diverges ends with such numbers, and needs a page all the same."""
+    band = Band("most", points_by_x(values), points_by_x(values))
+    chart = round_chart("Loss", {"loss": values}, bands=(band,), levels=(Level("promised", 1e308),), log_y=log_y)
+    figure = render_chart(chart, "a")
+    assert "<svg" in figure
+    assert figure.count('<th scope="row">') == len(values)
+
+
+@pytest.mark.parametrize("value", [0.03, -2.0, 0.0])
+def test_a_curve_that_is_constant_but_for_rounding_has_labels_that_differ(value: float):
+    axis = draw(round_chart("Gap", {"gap": {1: value, 2: value * (1 + 1e-15), 3: value}}, percent=True))
+    names = [label.get_text() for label in axis.get_yticklabels()]
+    assert len(names) == len(set(names)) >= 2
+
+
 def test_an_infinite_level_is_not_drawn():
     assert len(draw(round_chart("ε", {"ε": {1: 1.0}}, levels=(Level("promised", math.inf),))).lines) == 1
 

@@ -7,7 +7,7 @@ from typing import Any
 from discreet.experiment.metrics import capitalize, is_share
 from discreet.experiment.run_directory.run_data import RunData, Series
 from discreet.report.curves import Band, Curve, Level, Panel, Point, points_by_x
-from discreet.report.number_format import format_number, format_percent
+from discreet.report.number_format import format_count, format_number, format_percent
 
 
 def round_chart(title: str, lines: dict[str, Series], **options: Any) -> Panel:
@@ -76,7 +76,11 @@ def format_metric(name: str, value: float) -> str:
 def describe_gaps(chart: Panel) -> str:
     """Say which values are not finite: the gap in a line is easily overlooked. Empty if all are."""
     gaps = {curve.name: [point.x for point in curve.points if not math.isfinite(point.y)] for curve in chart.curves}
-    parts = [f"{name} in {len(gap):,} rounds, first in round {min(gap):,}" for name, gap in gaps.items() if gap]
+    parts = [
+        f"{name} in {format_count(len(gap), 'rounds')}, first in round {min(gap):,}"
+        for name, gap in gaps.items()
+        if gap
+    ]
     return f"Not a finite number: {'; '.join(parts)}." if parts else ""
 
 

@@ -6,10 +6,12 @@ from typing import Any, NamedTuple
 
 from discreet.report import theme
 from discreet.report.axis_ticks import linear_ticks, logarithmic_ticks, tick_writer
-from discreet.report.curves import Curve, Limit, Mark, Panel, thin_out, thin_points
+from discreet.report.curves import Band, Curve, Limit, Mark, Panel, Point, thin_out, thin_points
 from discreet.report.label_placement import hangs_from_top, is_near_right_edge, place_label
 
 MAX_POINTS = 400  # of a curve: a panel is hardly wider, in pixels
+DENSE = 150  # points from which on a line is thin
+LEAST_SPAN = 0.01  # of the y-axis, as a share of its largest value
 
 
 class Scale(NamedTuple):
@@ -49,15 +51,14 @@ def draw_panel(panel: Panel, axis: Any, styles: Mapping[str, theme.Style], scale
     for index, curve in enumerate(panel.curves):
         _draw_curve(curve, panel, axis, styles[curve.name], f"curve-{index}")
     for index, band in enumerate(panel.bands):
-        edges = thin_out(list(zip(band.low, band.high, strict=True)), MAX_POINTS)
-        xs, lows, highs = ([low.x for low, _ in edges], [low.y for low, _ in edges], [high.y for _, high in edges])
         area = {"color": theme.COLOURS[0], "alpha": 0.15 * (1 + index), "linewidth": 0, "zorder": 1}
-        axis.fill_between(xs, lows, highs, **area, label=escape_math(band.name))
+        axis.fill_between(*_band_edges(band, panel), **area, label=escape_math(band.name))
     for level in panel.levels:
-        if math.isfinite(level.y):
+        if theme.is_drawable(Point(1.0, level.y), panel):
             axis.axhline(level.y, color=theme.SOFT, linewidth=1.2, linestyle="--", label=escape_math(level.name))
     if panel.from_zero:
         axis.set_ylim(bottom=0)
+    _widen_y(axis)
     for limit in theme.visible_limits(panel):
         axis.axvline(limit.x, color=theme.SOFT, linewidth=1, linestyle=":")
         if scale.names_limits:
@@ -83,7 +84,7 @@ def _draw_curve(curve: Curve, panel: Panel, axis: Any, style: theme.Style, ident
         ys,
         label=escape_math(curve.name),
         color=style.colour,
-        linewidth=4 if is_wide else 1.6,
+        linewidth=4 if is_wide else 1 if len(points) > DENSE else 1.6,
         linestyle="--" if curve.dashed else "-",
         marker=style.marker if markers else None,
         markevery=max(1, len(points) // max(1, markers)),
@@ -95,15 +96,30 @@ def _draw_curve(curve: Curve, panel: Panel, axis: Any, style: theme.Style, ident
         axis.errorbar(xs, ys, yerr=curve.errors, fmt="none", ecolor=style.colour, elinewidth=1.2, capsize=3)
 
 
+def _band_edges(band: Band, panel: Panel) -> tuple[list[float], list[float], list[float]]:
+    """Return x, the lower and the upper y of a band, where both can be drawn."""
+    pairs = zip(band.low, band.high, strict=True)
+    edges = [pair for pair in pairs if all(theme.is_drawable(point, panel) for point in pair)]
+    edges = thin_out(edges, MAX_POINTS)
+    return [low.x for low, _ in edges], [low.y for low, _ in edges], [high.y for _, high in edges]
+
+
+def _widen_y(axis: Any) -> None:
+    """Show a curve that is constant but for rounding as constant: the labels of a narrower axis would be the same."""
+    low, high = axis.get_ylim()
+    least = LEAST_SPAN * max(abs(low), abs(high))
+    if high - low < least:
+        axis.set_ylim((low + high - least) / 2, (low + high + least) / 2)
+
+
 def _draw_rows(panel: Panel, axis: Any, styles: Mapping[str, theme.Style], scale: Scale) -> None:
     """Draw each named x as a row, the first at the top: its name above a dot at its value."""
     names = dict(panel.x_names)
     rows = {x: -place for place, x in enumerate(names)}
     for curve in panel.curves:
-        points = [point for point in curve.points if math.isfinite(point.y)]
         axis.errorbar(
-            [point.y for point in points],
-            [rows[point.x] for point in points],
+            [point.y for point in curve.points],
+            [rows[point.x] for point in curve.points],
             xerr=curve.errors or None,
             fmt=styles[curve.name].marker,
             color=styles[curve.name].colour,

@@ -19,6 +19,7 @@ VARIABLES: Mapping[str, str] = {
 MARKERS = ("o", "s", "D", "^", "X")
 MAX_ALL_MARKERS = 30  # a curve of up to this many points has a marker at each
 SOME_MARKERS = 10  # markers of a longer curve that is not alone
+LARGEST = 1e100  # of a value that is drawn: matplotlib computes with products
 SAME_PLACE = 0.005  # relative difference below which two values are drawn in the same place
 
 
@@ -88,7 +89,8 @@ def visible_points(curve: Curve, panel: Panel) -> dict[float, float]:
 
 
 def is_drawable(point: Point, panel: Panel) -> bool:
-    """Return whether a point can be drawn on the panel: finite, and positive on a logarithmic axis."""
-    if not (math.isfinite(point.x) and math.isfinite(point.y)):
-        return False
-    return (point.x > 0 or not panel.log_x) and (point.y > 0 or not panel.log_y)
+    """Return whether a point can be drawn on the panel: not beyond all bounds, and positive on a logarithmic axis."""
+    return all(
+        abs(value) <= LARGEST and (value >= 1 / LARGEST or not is_log)
+        for value, is_log in ((point.x, panel.log_x), (point.y, panel.log_y))
+    )
