@@ -174,3 +174,16 @@ def test_a_guess_saves_time_and_changes_nothing(near: float) -> None:
     assert found == pytest.approx(
         calibrate_noise(lambda z: GaussianNoise(noise_multiplier=z), target), rel=2 * PRECISION
     )
+
+
+def test_no_sampling_rate_meets_a_target_that_the_rest_of_the_event_exceeds() -> None:
+    spent = gaussian(0.1)
+    with pytest.raises(InvalidInput, match="No sampling rate meets this target"):
+        calibrate_sampling_rate(
+            lambda rate: Composed(events=(spent, gaussian(1.0, rate=rate))), EpsilonTarget(epsilon=1.0, delta=1e-5)
+        )
+
+
+def test_rounds_are_counted_up_to_a_trillion() -> None:
+    """At z = 1e12 a trillion rounds are one at 1e6, which spends next to nothing."""
+    assert 10**12 / 4 < affordable_rounds(gaussian(1e12), EpsilonTarget(epsilon=1.0, delta=1e-5)) <= 10**12

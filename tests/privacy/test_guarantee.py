@@ -10,7 +10,7 @@ from discreet.code_version import CodeVersion, read_code_version
 from discreet.errors import InvalidInput, UnsoundCombination, Unsupported
 from discreet.part import from_plain, to_plain
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated, SampledWithoutReplacement, SkellamNoise
-from discreet.privacy.guarantee import Attack, Claim, Guarantee, LedgerMark, SecondValue
+from discreet.privacy.guarantee import Attack, Claim, Guarantee, LedgerMark, SecondValue, split_by_largest_epsilon
 from discreet.privacy.release import Person, Relation, Release, Unit, View
 from discreet.privacy.wording import compact, describe_event, per_thousand, round_down, round_up
 
@@ -227,3 +227,19 @@ def test_a_card_without_any_attack_rate_cannot_be_built(card: Guarantee):
 def test_numbers_are_written_for_people():
     assert compact(1e-5) == "1e-5"
     assert (per_thousand(0.001), per_thousand(0.00512), per_thousand(0.5287)) == ("1", "5.2", "529")
+
+
+def test_of_cards_that_differ_in_their_clients_the_largest_epsilon_is_printed():
+    """More rounds spend more: of clients 0 to 2, who took part in 5, 20 and 10 rounds, the card of 20 is shown."""
+    step = GaussianNoise(noise_multiplier=10.0)
+    releases = [
+        Release(unit="example", relation="add_or_remove", view="server", event=Repeated(count=count, event=step))
+        for count in (5, 20, 10)
+    ]
+    cards = [
+        dataclasses.replace(Guarantee.certify(made, 1e-5), clients=(number,)) for number, made in enumerate(releases)
+    ]
+    for_all = dataclasses.replace(cards[0], clients=None, view="public")
+    printed, rest = split_by_largest_epsilon([*cards, for_all])
+    assert printed == [cards[1], for_all]
+    assert rest == [cards[0], cards[2]]

@@ -4,7 +4,7 @@ import pytest
 
 from discreet.privacy import accountant, parallel_composition
 from discreet.privacy.events import Composed, Repeated
-from tests.privacy.recipes import gaussian
+from tests.privacy.recipes import gaussian, laplace
 
 LIGHT, HEAVY = gaussian(4.0, rate=0.1, times=20), gaussian(1.0, rate=0.1, times=20)
 
@@ -54,3 +54,10 @@ def test_thousands_of_clients_need_few_exact_answers(monkeypatch: pytest.MonkeyP
 
 def test_nobody_pays_nothing() -> None:
     assert parallel_composition.epsilon([], 1e-5) == 0.0
+
+
+def test_clients_without_sampling_and_with_other_noise_are_compared_too() -> None:
+    """Of unsampled Gaussians only the one with the least noise and the most steps remains; Laplace noise stays."""
+    clients = [gaussian(z, times=times) for z, times in ((5.0, 3), (4.0, 3), (4.0, 2))] + [laplace(3.0, times=4)]
+    worst = max(accountant.epsilon(each, 1e-5) for each in clients)
+    assert parallel_composition.epsilon(clients, 1e-5) == worst

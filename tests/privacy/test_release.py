@@ -5,8 +5,15 @@ import pytest
 from discreet.errors import Unsupported
 from discreet.part import from_plain, to_plain
 from discreet.privacy import pld
-from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated, SampledWithoutReplacement, SkellamNoise
-from discreet.privacy.release import Person, Release, group_event, scale_sensitivity
+from discreet.privacy.events import (
+    Composed,
+    GaussianNoise,
+    PoissonSampled,
+    Repeated,
+    SampledWithoutReplacement,
+    SkellamNoise,
+)
+from discreet.privacy.release import Person, Release, describe_clients, group_event, scale_sensitivity
 from tests.privacy.recipes import gaussian
 
 NOISE = GaussianNoise(noise_multiplier=6.0)
@@ -54,3 +61,23 @@ def test_a_group_of_one_is_its_member() -> None:
 def test_noise_on_the_lattice_scales_by_its_sensitivity() -> None:
     noise = SkellamNoise(variance=100.0, l2_sensitivity=5.0, dimension=9)
     assert scale_sensitivity(noise, 2.0) == SkellamNoise(variance=100.0, l2_sensitivity=10.0, dimension=9)
+
+
+def test_a_group_pays_for_each_part_of_a_composition() -> None:
+    parts = gaussian(2.0, rate=0.1, times=3), gaussian(5.0)
+    whole = group_event(Composed(events=parts), 2)
+    assert whole == Composed(events=tuple(group_event(part, 2) for part in parts))
+    assert pld.epsilon(whole, 1e-5) > pld.epsilon(Composed(events=parts), 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("clients", "text"),
+    [
+        ((3,), "client 3"),
+        ((0, 1, 2, 3, 4), "clients 0 to 4"),
+        ((0, 2), "clients 0, 2"),
+        (tuple(range(0, 3000, 2)), "clients 0, 2, 4, 6, 8, 10 and 1,494 more"),
+    ],
+)
+def test_clients_are_described_by_number(clients: tuple[int, ...], text: str) -> None:
+    assert describe_clients(clients) == text

@@ -10,15 +10,18 @@ from discreet.privacy.events import (
     NOTHING,
     Composed,
     DiscreteGaussianNoise,
+    DistributedDiscreteGaussianNoise,
     GaussianNoise,
     LaplaceNoise,
     PoissonSampled,
     Repeated,
+    SampledWithoutReplacement,
     SkellamNoise,
 )
 from tests.privacy import recipes
 
 MILLION = 10**6
+DISCRETE = DiscreteGaussianNoise(variance=9.0, l2_sensitivity=1.0)
 
 
 @pytest.mark.parametrize(("times", "epsilon"), [(1, 1.6845), (10, 2.8545), (50, 5.1483), (1000, 25.2046)])
@@ -97,6 +100,30 @@ def test_the_discrete_gaussian_is_concentrated_dp_there():
         (SkellamNoise(variance=9.0, l2_sensitivity=1.0, dimension=3), 1e-5, "add_or_remove", "Skellam"),
         (recipes.fixed_size(1.0, cohort=5, population=50), 1e-5, "add_or_remove", "replace only"),
         (recipes.laplace(1.0, rate=0.1), 1e-5, "replace", "Gaussian noise only"),
+        (
+            DistributedDiscreteGaussianNoise(variance=4.0, shares=3, l2_sensitivity=1.0, dimension=2),
+            1e-5,
+            "add_or_remove",
+            "sums of discrete Gaussians",
+        ),
+        (
+            SampledWithoutReplacement(cohort=5, population=50, event=LaplaceNoise(noise_multiplier=1.0)),
+            1e-5,
+            "replace",
+            "without replacement for Gaussian noise only",
+        ),
+        (
+            Composed(events=(recipes.fixed_size(1.0, cohort=5, population=50), recipes.gaussian(1.0, rate=0.1))),
+            1e-5,
+            "replace",
+            "can't mix Poisson sampling",
+        ),
+        (
+            Composed(events=(DISCRETE, recipes.laplace(1.0, rate=0.1))),
+            1e-5,
+            "add_or_remove",
+            "RDP has no sampled Laplace noise",
+        ),
         (
             PoissonSampled(sampling_rate=0.1, event=DiscreteGaussianNoise(variance=9.0, l2_sensitivity=1.0)),
             1e-5,
