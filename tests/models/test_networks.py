@@ -76,7 +76,7 @@ def clip_by_backward(module: nn.Module, inputs: Tensor, targets: Tensor, clip_no
     for example, target in zip(inputs, targets, strict=True):
         found = torch.autograd.grad(losses(module(example[None]), target[None]).sum(), list(module.parameters()))
         norm = float(torch.cat([each.flatten() for each in found]).norm())
-        factor = ROUNDING * clip_norm / norm if norm > clip_norm else 1.0
+        factor = min(1.0, ROUNDING * clip_norm / norm)
         total = [old + factor * each for old, each in zip(total, found, strict=True)]
     return total
 

@@ -8,7 +8,7 @@ from discreet.lazy_torch import Tensor, torch
 from discreet.params import Params, norms, scale_rows
 
 AUTOMATIC_OFFSET = 0.01
-ROUNDING = 1 - 1e-5  # norms and products in single precision are off by some 1e-6
+ROUNDING = 1 - 1e-5  # room for norms and products in single precision, which are off by some 1e-6
 SMALLEST_FACTOR = 1e-37  # smaller ones lose digits in single precision, and could round up to twice their value
 
 
@@ -36,8 +36,8 @@ def clip(block: Params, norm: float | Tensor, order: int = 2) -> Params:
         norm: One bound for all rows, or a tensor with one for each.
         order: Order of the norm, 2 or 1.
 
-    Guarantee: no row's norm exceeds `norm`, for any input; a zero row stays zero, and a row that holds NaN, infinity,
-    or numbers too large to be scaled exactly becomes zero.
+    Guarantee: no row's norm exceeds `norm`, for any input, nor 1 after the row is divided by `norm`; a zero row stays
+    zero, and a row that holds NaN, infinity, or numbers too large to be scaled exactly becomes zero.
     """
     row_norms = norms(block, order=order)
     return {
@@ -48,7 +48,7 @@ def clip(block: Params, norm: float | Tensor, order: int = 2) -> Params:
 
 
 def clip_factors(row_norms: Tensor, norm: float | Tensor, *, automatic: bool = False) -> Tensor:
-    """Return the factors that clip rows of these norms: min(1, norm/row_norms).
+    """Return the factors that clip rows of these norms: min(1, ROUNDING·norm/row_norms).
 
     The factor is 0 for a norm that is not finite, and instead of factors below 1e-37.
 
@@ -61,7 +61,8 @@ def clip_factors(row_norms: Tensor, norm: float | Tensor, *, automatic: bool = F
     if automatic:
         shrunk = ROUNDING * norm / (row_norms + AUTOMATIC_OFFSET)
     else:
-        shrunk = torch.where(row_norms > norm, ROUNDING * norm / row_norms, torch.ones_like(row_norms))
+        most = ROUNDING * norm  # rows just below the norm are shrunk too: divided by it, they could round up to more
+        shrunk = torch.where(row_norms > most, most / row_norms, torch.ones_like(row_norms))
     usable = torch.isfinite(row_norms) & (shrunk >= SMALLEST_FACTOR)
     return torch.where(usable, shrunk, torch.zeros_like(row_norms))
 

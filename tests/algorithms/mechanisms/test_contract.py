@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from discreet.algorithms.broadcast import Broadcast
@@ -39,6 +39,7 @@ ALL: list[Mechanism] = [
     LocalNoise(kind="local_laplace", noise_multiplier=1.3),
     AdaptiveGaussian(clip_norm=0.7, noise_multiplier=1.3),
     AdaptiveGaussian(clip_norm=0.7, noise_multiplier=1.3, flag=0.6),
+    AdaptiveGaussian(clip_norm=0.7, noise_multiplier=1.3, flag=0.99990490095),  # single precision rounds it up
 ]
 PRIVATE = [mechanism for mechanism in ALL if mechanism.is_private]
 TRAINED_TO = 0.4  # the bound that training gives, where a mechanism has no clip
@@ -75,6 +76,7 @@ def test_it_comes_back_from_plain_data(mechanism: Mechanism) -> None:
 
 @pytest.mark.parametrize("mechanism", PRIVATE, ids=lambda m: m.kind)
 @given(rows=st.lists(st.lists(st.floats(width=32), min_size=4, max_size=4), min_size=1, max_size=5))
+@example(rows=[[0.0, 0.0, 0.0, 0.699999988079071]])  # the largest single-precision number below the clip
 def test_no_client_counts_for_more_than_one(mechanism: Mechanism, rows: list[list[float]]) -> None:
     block = torch.tensor(rows)
     bounded = mechanism.bound({"w": block[:, :3], "b": block[:, 3:]}, broadcast(mechanism))

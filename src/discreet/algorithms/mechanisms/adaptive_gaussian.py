@@ -8,10 +8,11 @@ from typing import Literal, Self
 
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import CLIP, Broadcast
+from discreet.algorithms.clipping import ROUNDING
 from discreet.algorithms.clipping import clip as clipped
 from discreet.algorithms.mechanisms.mechanism import Mechanism, State
 from discreet.lazy_torch import Tensor, torch
-from discreet.params import Params, add, norms, scale
+from discreet.params import Params, add, norms, scale, scale_rows
 from discreet.part import Multiplier, Positive, Probability, Rate, part
 from discreet.privacy.events import GaussianNoise, Noise
 from discreet.randomness.streams import Rows
@@ -59,7 +60,9 @@ class AdaptiveGaussian(Mechanism):
         unit = scale(clipped(delta, norm), self.update_share / norm)
         below = norms(delta) <= norm  # a norm that is not finite counts as above
         sign = below.to(next(iter(delta.values())).dtype) * 2 - 1
-        return unit | {FLAG: self.flag * sign}
+        whole = unit | {FLAG: self.flag * sign}
+        rounded_up = norms(whole) > 1  # with a flag next to 1, the update leaves no room for rounding
+        return scale_rows(torch.where(rounded_up, ROUNDING, 1.0), whole)
 
     def add_noise_share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         return encoded
