@@ -10,6 +10,8 @@ import typer
 
 import discreet as package
 from discreet import api
+from discreet.data.tasks.digits import Digits
+from discreet.models.networks.user_model import UserModel
 from discreet.trust import UntrustedCode
 from tests.cli.conftest import Discreet
 from tests.small_experiment import SMALL
@@ -200,4 +202,11 @@ def test_the_price_of_a_promise_is_known_without_the_model(discreet: Discreet, m
     assert ran["costs"][0]["bytes_at_these_rounds"] == {"client_expected": None, "all_total": None}
     assert "net.py:net was not run" in ran["notes"][1]
     assert "net.py:net was not run" in discreet("tradeoff promise mine.toml --epsilon 1").out
+    assert not mark.exists()
+
+
+def test_a_record_that_names_a_file_is_not_code_that_the_caller_passes(mark: Path) -> None:
+    algorithm = package.fedavg(learning_rate=0.1, batch_size=8, epochs=1)
+    with pytest.raises(UntrustedCode, match="import it yourself and pass the object"):
+        package.train(UserModel(kind="net.py:net"), Digits(clients=3), rounds=1, algorithm=algorithm)
     assert not mark.exists()

@@ -70,13 +70,14 @@ def read_code(file: Path) -> "list[OwnCode]":
     """Read the code that an experiment, a Python file, a run directory or a deployment names, without running it."""
     from discreet.experiment.configuration import toml_document
     from discreet.experiment.configuration.own_code import find_own_code
-    from discreet.experiment.run_directory.run_record import RunRecord
     from discreet.user_code import find_file_code
 
     if file.suffix == ".py":
         return [find_file_code(file)]
     folder = file.resolve().parent
     if (file / "run.json").is_file():
+        from discreet.experiment.run_directory.run_record import RunRecord  # loads torch
+
         stored = RunRecord.open(file).identity.folder
         if stored is None:
             raise InvalidInput(f"{file} was made from Python, and names no code that could be trusted.")
