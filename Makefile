@@ -55,6 +55,7 @@ bench: .venv-bench/.ready ## compare accounting, DP-SGD and secure sums with oth
 pages: $(READY) ## write what follows from the code: the file map, the TOML reference and the lists of public names
 	$(BIN)/python tools/file_map.py
 	$(BIN)/python tools/toml_reference.py
+	$(BIN)/python tools/experiment_schema.py
 	$(BIN)/python tools/public_names.py
 
 docs: .venv/.docs pages ## build the documentation site into site/; a warning or a dead link is an error

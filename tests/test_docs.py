@@ -134,7 +134,7 @@ def test_the_page_of_contracts_says_what_a_part_must_write(protocol: type) -> No
     assert set(re.findall(r"`(\w+)`", said[1])) == contract.required_members | contract.undeclared.keys()
 
 
-@pytest.mark.parametrize("tool", ["toml_reference.py", "file_map.py", "public_names.py"])
+@pytest.mark.parametrize("tool", ["toml_reference.py", "experiment_schema.py", "file_map.py", "public_names.py"])
 def test_a_page_is_what_its_tool_writes(tool: str) -> None:
     ran = subprocess.run(
         [sys.executable, ROOT / "tools" / tool, "--check"], capture_output=True, text=True, check=False

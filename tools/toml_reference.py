@@ -183,7 +183,7 @@ def page() -> str:
         "# TOML reference\n",
         "Written by `tools/toml_reference.py` from the records that check a file. An experiment is one TOML file; an "
         "unknown key is refused. `--set a.b=c` overrides any key on the command line, and `discreet init` writes a "
-        "commented file to start from.\n",
+        "commented file to start from, and a schema beside it by which editors complete and check it.\n",
         *section(Experiment, 2, "The file"),
         *section(records(get_type_hints(Experiment, include_extras=True)["privacy"])[0], 2, "`[privacy]`: the promise"),
         "## `[task]`: the data\n",

@@ -1,5 +1,6 @@
 """`discreet init`: the file that it writes can be run."""
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -66,6 +67,23 @@ def test_a_parquet_table_runs_too(discreet: Discreet, folder: Path):
     found = discreet("run visits.toml --out result --set privacy.epsilon=8 --set privacy.delta=1e-3 --json")
     assert found.code == 0
     assert found.json["metrics"]["accuracy"] > 0.8
+
+
+def test_an_editor_finds_the_schema_beside_the_file(discreet: Discreet, folder: Path):
+    assert discreet("init").code == 0
+    assert (folder / "experiment.toml").read_text().startswith("#:schema ./experiment.schema.json\n")
+    assert json.loads((folder / "experiment.schema.json").read_text()) == discreet("schema --json").json
+    assert discreet("schema").out == (folder / "experiment.schema.json").read_text()
+
+
+def test_only_an_older_schema_is_replaced(discreet: Discreet, folder: Path):
+    old = folder / "old.json"
+    old.write_text('{"title": "An experiment of Discreet"}')
+    assert discreet(f"schema --out {old}").code == 0
+    assert old.read_text() == discreet("schema").out
+    old.write_text("mine")
+    assert "is not overwritten" in discreet(f"schema --out {old}").err
+    assert old.read_text() == "mine"
 
 
 def test_a_file_that_is_there_is_left_as_it_is(discreet: Discreet, folder: Path):

@@ -97,6 +97,7 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
         "compare": f"{small} --seeds 1 --out {tmp_path / 'compared'}",
         "algorithms": "",
         "init": f"{tmp_path / 'starter.toml'}",
+        "schema": "",
         "data check": f"{table} --client clinic --label back",
         "data get": f"lending_club --data-dir {tmp_path}",
         "data list": f"--data-dir {tmp_path}",

@@ -37,12 +37,15 @@ def init(
 
     For your own table, `discreet data check --write-ranges` then writes the file of ranges, which you edit.
     """
+    from discreet.experiment.configuration import experiment_schema
     from discreet.experiment.configuration.starter_files import starter_file
 
     if table is None and (client or label):
         raise InvalidInput("--client and --label need a table.", fix="Name it with --table.")
     text = starter_file(table, client, label, ranges, beside=file.parent)
-    write_new_file(file, text)
+    write_new_file(file, experiment_schema.DIRECTIVE + text)
+    schema = file.parent / experiment_schema.NAME
+    experiment_schema.write_schema(schema)
     steps = [f"discreet plan {file}", f"discreet run {file}"]
     if table is not None:
         steps.insert(0, f"discreet data check {table} --client {client} --label {label} --write-ranges {ranges}")
@@ -50,5 +53,8 @@ def init(
     if table is not None:
         by_hand = f"replace the numbers in {ranges} by publicly known ones, and delete its line taken_from_data"
         instructions.insert(1, by_hand)
-    page = [f"Wrote {file}. Next:", *(f"  {step}" for step in instructions)]
-    emit(lambda: {"file": str(file), "next": steps}, lambda: ["\n".join(page)], as_json=as_json)
+    page = [
+        f"Wrote {file}, and {schema.name}, by which editors complete and check it. Next:",
+        *(f"  {step}" for step in instructions),
+    ]
+    emit(lambda: {"file": str(file), "schema": str(schema), "next": steps}, lambda: ["\n".join(page)], as_json=as_json)

@@ -9,7 +9,21 @@ from typing import Annotated
 import click
 import typer
 
-from discreet.cli import account, algorithms, compare, data, demo, deploy, init, ledger, plan, report, tradeoff, trust
+from discreet.cli import (
+    account,
+    algorithms,
+    compare,
+    data,
+    demo,
+    deploy,
+    init,
+    ledger,
+    plan,
+    report,
+    schema,
+    tradeoff,
+    trust,
+)
 from discreet.cli import run as run_command
 from discreet.cli.help_page import use_plain_help
 from discreet.cli.log_options import add_log_options
@@ -61,6 +75,7 @@ app.command("plan", epilog=plan.EPILOG)(plan.plan)
 app.command("run", epilog=run_command.EPILOG)(run_command.run)
 app.command("compare", epilog=compare.EPILOG)(compare.compare)
 app.command("report", epilog=report.EPILOG)(report.report)
+app.command("schema", epilog=schema.EPILOG)(schema.schema)
 app.command("trust", epilog=trust.EPILOG)(trust.trust)
 
 
