@@ -36,7 +36,7 @@ WHEN = {  # a new command must be listed here, and in the guide
     "deploy accept": NEVER,
     "deploy server": NEVER,
     "deploy status": NEVER,
-    **dict.fromkeys(("init", "demo", "algorithms", "ledger create"), NO_EXPERIMENT),
+    **dict.fromkeys(("init", "demo", "algorithms", "schema", "ledger create"), NO_EXPERIMENT),
     **dict.fromkeys(("data check", "data get", "data list"), NO_EXPERIMENT),
     **dict.fromkeys((f"tradeoff {name}" for name in ("ldp", "epochs", "clients", "cohort", "sam")), NO_EXPERIMENT),
     "tradeoff iterations": NO_EXPERIMENT,

@@ -9,7 +9,7 @@ from pydantic import Field, PlainSerializer, WrapValidator
 
 from discreet.code_version import CodeVersion, read_code_version
 from discreet.errors import Unsupported
-from discreet.part import Index, NonNegative, Probability, Rate, part
+from discreet.part import Flag, Index, NonNegative, Probability, Rate, part
 from discreet.privacy import accountant, gaussian, wording
 from discreet.privacy.events import Event
 from discreet.privacy.release import Relation, Release, Unit, View
@@ -84,7 +84,7 @@ class Guarantee:
     accountant: str
     version: str
     commit: str | None = None  # of the code; None if it is not known, as on cards of earlier versions
-    dirty: bool | None = None  # whether files of the code were changed since that commit
+    dirty: Flag | None = None  # whether files of the code were changed since that commit
     second: SecondValue
     mu: Epsilon
     attacks: Annotated[tuple[Attack, ...], Field(min_length=1)]
