@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: release demo test test-random coverage test-slow test-deploy test-browser test-gpu mutants lint bench pages docs lock clean
+.PHONY: release demo test test-random coverage test-slow test-deploy test-browser test-gpu test-floors test-newest mutants lint bench pages docs lock clean
 
 demo: $(READY)
 	@$(BIN)/discreet demo
@@ -32,6 +32,12 @@ test-browser: .venv/.browser ## test the pages in headless Chromium (Debian's pa
 
 test-gpu: $(READY) ## run the tests that need a CUDA device and write docs/gpu_tests.md; COMMIT names it outside of git
 	$(BIN)/python tools/gpu_tests.py $(if $(COMMIT),--commit $(COMMIT))
+
+test-floors: $(READY) ## run all tests with the lowest versions that pyproject.toml allows, and write docs/versions.md
+	$(BIN)/python tools/version_tests.py floors --python $(PYTHON)
+
+test-newest: $(READY) ## run all tests with the newest versions of everything, and write docs/versions.md
+	$(BIN)/python tools/version_tests.py newest --python $(PYTHON)
 
 mutants: $(READY) ## insert each known fault into a copy of the package; its test must fail (docs/mutants.md)
 	$(BIN)/python -m tests.mutants.run
@@ -93,8 +99,8 @@ release: .venv-release/.ready ## build sdist and wheel, and install them into em
 	.venv-release/bin/pip install --quiet 'build>=1.2,<2' 'twine>=6.1,<8'
 	@touch $@
 
-lock: ## resolve all extras together and write constraints.txt
-	$(PYTHON) tools/lock.py
+lock: ## resolve all extras together and write constraints.txt; LOCK_OPTIONS=--keep changes only what it must
+	$(PYTHON) tools/lock.py $(LOCK_OPTIONS)
 
 clean:
-	rm -rf .venv .venv-bench .venv-release build dist site
+	rm -rf .venv .venv-* build dist site

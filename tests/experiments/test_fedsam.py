@@ -10,6 +10,7 @@ from discreet.algorithms.population import Population
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.promise.calibrate import calibrate_noise
 from experiments.fedsam import cells, coverage, page, paper_epsilon, reproduce
+from tests.experiments.drawings import assert_same_drawing
 
 FILES = sorted(cells.HERE.glob("*.toml"))
 WRITERS = Population(examples=(150,) * 300)
@@ -168,8 +169,8 @@ def test_the_page_is_written_alike_each_time(tmp_path: Path, monkeypatch: pytest
 
 def test_the_page_is_what_the_results_say(tmp_path: Path):
     page.write(cells.results(), tmp_path)
-    for name in ("fedsam.md", "fedsam.svg"):
-        assert (tmp_path / name).read_bytes() == (page.DOCS / name).read_bytes()
+    assert (tmp_path / "fedsam.md").read_bytes() == (page.DOCS / "fedsam.md").read_bytes()
+    assert_same_drawing(tmp_path / "fedsam.svg", page.DOCS / "fedsam.svg")
 
 
 def test_other_rounds_go_elsewhere(capsys: pytest.CaptureFixture[str]):

@@ -143,12 +143,12 @@ def test_a_gradient_that_is_not_finite_counts_as_zero_and_a_huge_one_as_the_boun
 
 def test_no_piece_asks_the_device_for_a_number() -> None:
     """Tensors on the meta device have no values, and neither has a recorded step."""
-    rows = {"w": torch.empty(2, 3, device="meta"), "b": torch.empty(2, device="meta")}
-    start = {"w": torch.empty(3, device="meta"), "b": torch.empty((), device="meta")}
+    rows = {"w": torch.empty(2, 3, device="meta"), "b": torch.empty(2, 2, device="meta")}
+    start = {"w": torch.empty(3, device="meta"), "b": torch.empty(2, device="meta")}
     found = [piece.perturb(rows, rows) for piece in (Sam(rho=0.5), Asam(rho=0.5))]
     found += [piece.gradient(rows, start) for piece in (Blur(radius=1.0, strength=0.5), Prox(strength=0.5))]
     found += [piece.clip_gradient(rows) for piece in (L2Clip(bound=1.0), L1Clip(bound=1.0))]
-    assert all(each["w"].is_meta and each["w"].shape == (2, 3) and each["b"].shape == (2,) for each in found)
+    assert all(each["w"].is_meta and each["w"].shape == (2, 3) and each["b"].shape == (2, 2) for each in found)
 
 
 @settings(max_examples=40)

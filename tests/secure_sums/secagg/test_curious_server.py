@@ -44,7 +44,8 @@ def is_uniform(vector: Vector, bits: int) -> bool:
     """Whether the highest and the lowest eight bits of the numbers are evenly distributed over their 256 values."""
     limit = stats.chi2.isf(FALSE_ALARM, 255)
     for shift in (0, bits - 8):
-        counts = np.bincount((vector >> vector.dtype.type(shift)) & vector.dtype.type(255), minlength=256)
+        digits = (vector >> vector.dtype.type(shift)) & vector.dtype.type(255)
+        counts = np.bincount(digits.astype(np.int64), minlength=256)
         if stats.chisquare(counts).statistic > limit:
             return False
     return True

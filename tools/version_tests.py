@@ -1,0 +1,168 @@
+"""Run all tests with the lowest or the newest versions that pyproject.toml allows, and write docs/versions.md.
+
+python tools/version_tests.py floors                        # make test-floors
+python tools/version_tests.py newest --python python3.13    # make test-newest PYTHON=python3.13
+
+Flower pins versions of libraries that we use too, so the tests run without it first, and those of real clients with it.
+The environment is `.venv-floors-3.11` or the like; it is made on the first call and used again on the next.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "versions.md"
+HEADER = """\
+# Tested versions
+
+`pyproject.toml` names the lowest version of each library that is supported, and no highest one unless a library's
+internals are used. `make test` uses the versions of `constraints.txt`. Two more commands run all tests at both ends of
+the ranges and write their part of this page (`tools/version_tests.py`):
+
+- `make test-floors`: the lowest version of every library;
+- `make test-newest`: the newest version of everything that the package index has, test tools included.
+
+Both take `PYTHON=python3.13` or the like. Flower pins libraries that we use too, so all tests run without Flower, and
+the tests of real clients run again with it; the table has the versions of the first.
+"""
+BUILT_FROM = ("test", "ray")  # the extras of the first run; `test` contains train, report, secure, tables and check
+RUNTIME = ("train", "report", "secure", "tables", "flower", "ray", "check")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("versions", choices=("floors", "newest"))
+    parser.add_argument("--python", default=sys.executable, help="the interpreter of the environment")
+    parser.add_argument("--tests", default="", help="run these tests only, and don't write the page")
+    options = parser.parse_args()
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    needed = runtime_requirements(pyproject)
+    series = run(options.python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
+    folder = ROOT / f".venv-{options.versions}-{series}"
+    if not folder.exists():
+        run(options.python, "-m", "venv", str(folder))
+    python, limits = str(folder / "bin" / "python"), folder / "constraints.txt"
+    lock = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    pins = floor_pins(needed, pyproject, lock) if options.versions == "floors" else []
+    limits.write_text("".join(f"{pin}\n" for pin in pins), encoding="utf-8")
+    pip = (python, "-m", "pip")
+    run(*pip, "uninstall", "--quiet", "--yes", "flwr")
+    install = (*pip, "install", "--quiet", "--upgrade", "--upgrade-strategy", "eager")
+    run(*install, "--constraint", str(limits), "--editable", f".[{','.join(BUILT_FROM)}]")
+    # An old library may use what its newest dependency calls deprecated, which is no concern of ours.
+    quiet = ["-W", "ignore::DeprecationWarning"] if options.versions == "floors" else []
+    outcomes = [run_tests(python, [*quiet, *options.tests.split()])]
+    versions, newer = read_versions(python, needed), newer_versions(python, needed)
+    if not options.tests:
+        flower = next(each for each in needed if each.name == "flwr")
+        run(*pip, "install", "--quiet", lowest_pin(flower) if options.versions == "floors" else str(flower))
+        outcomes.append(run_tests(python, [*quiet, "tests/deploy", "-m", "deploy", "--dist", "loadfile", "--timeout", "900"]))
+        versions |= read_versions(python, [flower])
+        newer |= newer_versions(python, [flower])
+        write_section(options.versions, series, section_lines(needed, versions, newer, outcomes))
+    return int(any(code for code, _ in outcomes))
+
+
+def runtime_requirements(pyproject: Mapping[str, Any]) -> list[Requirement]:
+    """Return what the package and its extras need at run time, without its own extras and the test tools."""
+    project = pyproject["project"]
+    lines = [*project["dependencies"], *(line for extra in RUNTIME for line in project["optional-dependencies"][extra])]
+    return [each for each in map(Requirement, lines) if each.name != project["name"]]
+
+
+def lowest_pin(requirement: Requirement) -> str:
+    """Return the requirement at the lowest version that it allows.
+
+    Raises:
+        ValueError: If it names no lowest version.
+    """
+    floors = [limit.version for limit in requirement.specifier if limit.operator in (">=", "==")]
+    if not floors:
+        raise ValueError(f"pyproject.toml must name the lowest version of {requirement.name} that passes the tests.")
+    return f"{requirement.name}=={max(floors, key=Version)}"
+
+
+def floor_pins(needed: Iterable[Requirement], pyproject: Mapping[str, Any], lock: str) -> Iterator[str]:
+    """Yield the lowest version of what is needed at run time, and the locked version of the test tools."""
+    pins = {canonicalize_name(each.name): lowest_pin(each) for each in needed if each.name != "flwr"}
+    yield from pins.values()
+    extra = pyproject["project"]["optional-dependencies"]["test"]
+    tools = {canonicalize_name(Requirement(line).name) for line in extra}
+    for line in lock.splitlines():
+        name = canonicalize_name(line.partition("==")[0])
+        if name in tools and name not in pins:
+            yield line
+
+
+def run_tests(python: str, arguments: Sequence[str]) -> tuple[int, str]:
+    """Run pytest, and return its exit code and its line of counts."""
+    lines = []
+    command = [python, "-m", "pytest", "-q", *arguments]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as tests:
+        assert tests.stdout is not None
+        for line in tests.stdout:
+            sys.stdout.write(line)
+            lines.append(line.strip())
+    return tests.returncode, next((line for line in reversed(lines) if " passed" in line or " failed" in line), "")
+
+
+def read_versions(python: str, needed: Iterable[Requirement]) -> dict[str, str]:
+    """Return the installed version of each library."""
+    installed = json.loads(run(python, "-m", "pip", "list", "--format", "json"))
+    by_name = {canonicalize_name(each["name"]): each["version"] for each in installed}
+    names = {each.name: canonicalize_name(each.name) for each in needed}
+    return {name: by_name[key] for name, key in names.items() if key in by_name}
+
+
+def newer_versions(python: str, needed: Iterable[Requirement]) -> dict[str, str]:
+    """Return the newest version of each library of which the index has a newer one than is installed."""
+    outdated = json.loads(run(python, "-m", "pip", "list", "--outdated", "--format", "json"))
+    names = {canonicalize_name(each.name): each.name for each in needed}
+    newest = {canonicalize_name(each["name"]): each["latest_version"] for each in outdated}
+    return {name: newest[key] for key, name in names.items() if key in newest}
+
+
+def section_lines(
+    needed: Iterable[Requirement],
+    versions: Mapping[str, str],
+    newer: Mapping[str, str],
+    outcomes: Sequence[tuple[int, str]],
+) -> Iterator[str]:
+    """Yield the lines of one environment: when it was tried, what came out, and which versions it had."""
+    commit = run("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD").strip()
+    yield f"{datetime.now(UTC):%Y-%m-%d}, commit {commit}. All tests: {outcomes[0][1]}. Real clients: {outcomes[1][1]}."
+    yield from ("", "| library | supported | tried | newest |", "|---|---|---|---|")
+    for each in sorted(needed, key=lambda each: each.name):
+        tried = versions.get(each.name, "not installed")
+        yield f"| {each.name} | {each.specifier} | {tried} | {newer.get(each.name, tried)} |"
+
+
+def write_section(versions: str, series: str, lines: Iterable[str]) -> None:
+    """Replace the section of this environment on the page, or add it."""
+    title = f"## {'Lowest' if versions == 'floors' else 'Newest'} versions, Python {series}"
+    page = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else HEADER
+    _, *sections = page.split("\n## ")
+    kept = {f"## {section.partition(chr(10))[0]}": section.partition("\n")[2].strip() for section in sections}
+    kept[title] = "\n".join(lines)
+    body = "".join(f"\n{name}\n\n{kept[name]}\n" for name in sorted(kept))
+    PAGE.write_text(HEADER + body, encoding="utf-8")
+
+
+def run(*command: str) -> str:
+    """Run a command in the repository and return what it prints."""
+    return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main())
