@@ -100,6 +100,7 @@ PUBLIC: dict[str, list[str]] = {
         "Release",
         "describe_clients",
         "group_event",
+        "list_clients",
         "relations_for",
         "scale_sensitivity",
     ],

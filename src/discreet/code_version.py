@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
+from discreet.words import fill
+
 PACKAGE = Path(__file__).resolve().parent
 BUILT, ARCHIVE = "_built_version.toml", "_archive_commit.txt"
 GIT_SECONDS = 10.0
@@ -68,9 +70,9 @@ class CodeVersion:
     def __str__(self) -> str:
         """Return the code in words: discreet 0.3.0.dev12, commit c825f7794, with uncommitted changes."""
         if self.commit is None:
-            return f"discreet {self.public}, commit unknown"
-        state = {True: ", with uncommitted changes", False: "", None: ", changes since then unknown"}[self.dirty]
-        return f"discreet {self.public}, commit {self.commit[:SHORT]}{state}"
+            return fill("code.unknown", version=self.public)
+        state = {True: "dirty", False: "clean", None: "unchecked"}[self.dirty]
+        return fill(f"code.{state}", version=self.public, commit=self.commit[:SHORT])
 
 
 @cache

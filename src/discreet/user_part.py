@@ -18,6 +18,7 @@ from discreet.errors import InvalidInput
 from discreet.privacy.wording import join_words
 from discreet.trust import Trust
 from discreet.user_code import call_factory, find_code, run_code, source_of
+from discreet.words import fill
 
 T = TypeVar("T")
 RESERVED = ("kind", "sha256")  # keys of a part's table that are not arguments of its class
@@ -57,7 +58,9 @@ class UserPart:
     @property
     def title(self) -> str:
         """The part's name on a card: its class and the digest of its file."""
-        return f"{self.kind} ({f'sha256 {self.sha256}' if self.sha256 else 'defined in Python, in no file'})"
+        if self.sha256 is None:
+            return fill("own_part.in_python", kind=self.kind)
+        return fill("own_part.in_file", kind=self.kind, sha256=self.sha256)
 
     def table(self) -> dict[str, Any]:
         """Return the part as a file writes it. Arguments that are no plain data are left out."""

@@ -20,16 +20,17 @@ from discreet.engines.flower.flower_errors import ClientsAway, ClientsRefused
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.loop import round_player, training_loop
-from discreet.experiment.loop.run_guarantees import DEPLOYED, FIRST_RUN, REHEARSED
 from discreet.experiment.loop.session import Session
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Ledger
 from discreet.randomness.streams import RunKey
+from discreet.words import fill
 from tests.deploy.example_sites import PLAIN, SECURE, Wire, connect_nodes, copy_site, write_experiment
 from tests.deploy.node_requests import are_equal
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
+DEPLOYED, REHEARSED, FIRST_RUN = (fill(f"assumes.{name}") for name in ("deployed", "rehearsed", "first_run"))
 SECOND_ROUND = 2  # exchanges of an experiment in clear: who is there, and then one a round
 
 

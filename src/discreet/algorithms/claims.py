@@ -9,19 +9,11 @@ from discreet.algorithms.training import DpSgd
 from discreet.privacy import gaussian
 from discreet.privacy.events import Composed, Event, PoissonSampled, Repeated, replace_noise, step_noise, steps
 from discreet.privacy.release import Release, scale_sensitivity
+from discreet.words import fill
 
 if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm
 
-HALF_SENSITIVITY = (
-    "its sensitivity is the bound on one update's norm, and two updates of that norm may be twice as far apart; what "
-    "is certified counts that"
-)
-
-IN_CLEAR = (
-    "it counts the noise of all clients, which is that of a sum; here each update is sent in clear, with its own noise "
-    'alone. With one step a round the theorem is true of a secure sum, and gradients = "broadcast" certifies it'
-)
 CLIENTS, STEPS, NOISE, FALSE_ALARMS = 10, 2, 4.0, 1e-3  # the numbers of examples/counterexample.py
 
 
@@ -37,11 +29,13 @@ def explain_local_state() -> str:
     """Explain why Heikkilä's Theorem 4.6 fails: what it allows any attack, and what an attack on the state achieves."""
     allowed = gaussian.true_positive_rate(math.sqrt(STEPS) / NOISE, FALSE_ALARMS)
     recognised = gaussian.true_positive_rate(math.sqrt(CLIENTS) / NOISE, FALSE_ALARMS)
-    return (
-        "a client's later steps start from its own state, which carries its own noise alone and not that of all "
-        f"clients. With two steps, {CLIENTS} clients and a total noise of {NOISE:g} the theorem lets an attack "
-        f"recognise {1000 * allowed:.1f} in 1,000 at {1000 * FALSE_ALARMS:g} false alarm, and one recognises "
-        f"{1000 * recognised:.1f}"
+    return fill(
+        "claim.local_state",
+        clients=CLIENTS,
+        noise=f"{NOISE:g}",
+        allowed=f"{1000 * allowed:.1f}",
+        alarms=f"{1000 * FALSE_ALARMS:g}",
+        recognised=f"{1000 * recognised:.1f}",
     )
 
 
@@ -55,23 +49,19 @@ def paper_claims(algorithm: "Algorithm", rounds: int, population: Population) ->
     if alone is not None and mechanism.is_local:
         event = Repeated(count=joined, event=alone)
         release = Release(unit="client", relation="add_or_remove", view="server", event=event)
-        found.append(PaperClaim(release, "as Fu et al. 2021 count", HALF_SENSITIVITY))
+        found.append(PaperClaim(release, fill("claim.by_fu"), fill("claim.half_sensitivity")))
     exposure = algorithm.trainer.for_population(population).exposure(0)
     local = exposure.own_event(range(joined))
     if isinstance(algorithm.trainer, DpSgd) and local is not None:
         whole = _with_scaled_noise(local, math.sqrt(population.clients))
-        later = max(exposure.steps) > 1
+        reason = explain_local_state() if max(exposure.steps) > 1 else fill("claim.in_clear")
         release = Release(unit="example", relation="zero_out", view="server", event=whole)
-        found.append(
-            PaperClaim(release, "by Theorem 4.6 of Heikkilä 2025", explain_local_state() if later else IN_CLEAR)
-        )
+        found.append(PaperClaim(release, fill("claim.by_heikkila"), reason))
     if noise is not None and has_thinned_noise(algorithm):
         rate = algorithm.sampling.expected_cohort(population) / population.clients
         event = Repeated(count=joined, event=PoissonSampled(sampling_rate=rate, event=noise))
         release = Release(unit="client", relation="add_or_remove", view="public", event=event)
-        found.append(
-            PaperClaim(release, "as DP-FedSAM (Shi et al. 2023) counts", str(algorithm.sparsifier.unsound_reason))
-        )
+        found.append(PaperClaim(release, fill("claim.by_shi"), str(algorithm.sparsifier.unsound_reason)))
     return found
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from discreet.algorithms.population import Population
 from discreet.privacy.wording import round_up
 from discreet.secure_sums.discrete_noise.skellam_sampler import skellam_error_probability
+from discreet.words import fill
 
 if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm
@@ -17,14 +18,13 @@ def describe_failure_odds(algorithm: "Algorithm", population: Population, rounds
     integers, bits = algorithm.mechanism.integer_shares, algorithm.aggregation.ring_bits
     if chance is None or grid is None or integers is None:
         return
-    yield (
-        f"Over {rounds:,} round{'' if rounds == 1 else 's'} a sum leaves its ring of {bits} bits "
-        f"with a probability of at most {round_up(chance, 2)}: that would spoil the model, and reveal nothing."
+    yield fill(
+        "assumes.wraparound_one_round" if rounds == 1 else "assumes.wraparound",
+        rounds=f"{rounds:,}",
+        bits=str(bits),
+        probability=round_up(chance, 2),
     )
     if integers.noise == "skellam":
         # A failed draw is a missing share; the other clients' shares are still there (decision 8).
         more = skellam_error_probability(grid.dimension * rounds)
-        yield (
-            "A Poisson number drawn by numpy is one but for a chance of 2^-52: over all rounds and coordinates that "
-            f"may add up to {round_up(more, 2)} to δ, which is not counted."
-        )
+        yield fill("assumes.poisson_draws", probability=round_up(more, 2))

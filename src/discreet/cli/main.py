@@ -31,6 +31,7 @@ from discreet.cli.output import emit, print_error
 from discreet.code_version import read_code_version
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.extras import missing_extra
+from discreet.words import check_language
 
 EPILOG = """\b
 Examples:
@@ -132,6 +133,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _dispatch(arguments: Sequence[str]) -> int:
+    check_language()
     try:
         command = add_log_options(use_plain_help(typer.main.get_command(app)))
         code = command.main(list(arguments), prog_name="discreet", standalone_mode=False)

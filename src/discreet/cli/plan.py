@@ -16,7 +16,7 @@ from discreet.cli.text_table import text_table
 from discreet.cli.trust_options import TrustOption
 from discreet.errors import InvalidInput
 from discreet.part import from_plain
-from discreet.privacy.release import describe_clients
+from discreet.privacy.release import list_clients
 from discreet.privacy.wording import compact, round_up
 from discreet.report.number_format import format_bytes, format_count
 
@@ -157,9 +157,8 @@ def _client_table(groups: list[dict[str, Any]]) -> Table:
         settings = (group["sampling_rate"], group["clip_norm"], group["noise_multiplier"])
         spent = "-" if group["epsilon"] is None else round_up(group["epsilon"])
         promised = "-" if group["promised"] is None else compact(group["promised"])
-        clients = describe_clients(group["clients"]).removeprefix("clients ").removeprefix("client ")
         cells = ("-" if value is None else compact(value, 4) for value in settings)
-        table.add_row(clients, *cells, f"{group['rounds']:,}", spent, promised)
+        table.add_row(list_clients(group["clients"]), *cells, f"{group['rounds']:,}", spent, promised)
     return table
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection
 
+from discreet.words import fill
+
 METRICS = ("accuracy", "mse", "loss")  # the order in which they are shown; a user's own come after
 SHARES = ("accuracy",)  # metrics between 0 and 1 that are shown in percent
 CONSTANT = "constant_mse"  # the error of a constant prediction: shown beside the squared error, never by itself
@@ -20,4 +22,5 @@ def capitalize(name: str) -> str:
 def list_metrics(names: Collection[str]) -> str:
     """Name metrics at the beginning of a sentence: "Accuracy, f1 and loss"."""
     first, *others = [name for name in names if name != CONSTANT]
-    return ", ".join([capitalize(first), *others[:-1]]) + (f" and {others[-1]}" if others else "")
+    listed = ", ".join([capitalize(first), *others[:-1]])
+    return fill("list.pair", first=listed, last=others[-1]) if others else listed

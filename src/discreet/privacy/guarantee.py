@@ -1,8 +1,7 @@
 """The guarantee card: what is certified about a release, how it was computed, and what it doesn't cover."""
 
 import math
-import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Self, TypeAlias
 
 from pydantic import Field, PlainSerializer, WrapValidator
@@ -10,13 +9,13 @@ from pydantic import Field, PlainSerializer, WrapValidator
 from discreet.code_version import CodeVersion, read_code_version
 from discreet.errors import Unsupported
 from discreet.part import Flag, Index, NonNegative, Probability, Rate, part
-from discreet.privacy import accountant, gaussian, wording
+from discreet.privacy import accountant, gaussian, text_card, wording
 from discreet.privacy.events import Event
 from discreet.privacy.release import Relation, Release, Unit, View
-from discreet.privacy.wording import compact, per_thousand, round_up
+from discreet.privacy.wording import compact, join_names, round_up
+from discreet.words import fill
 
 FALSE_ALARMS = (0.001, 0.01, 0.1)  # where the literature on membership inference reports attacks
-WIDTH = 80
 
 
 def _parse_epsilon(value: Any, finite: Callable[[Any], float]) -> float:
@@ -166,21 +165,23 @@ class Guarantee:
     @property
     def status(self) -> str:
         """What ε is: Certified, or Declared by a user's own code."""
-        return "Certified" if self.is_certified else "Declared"
+        return fill("label.certified" if self.is_certified else "label.declared")
 
     def sentence(self) -> str:
         """Return the guarantee in one plain sentence, at the smallest false-alarm rate."""
         worst = self.attacks[0]
-        viewer = wording.VIEWERS[self.view]
-        bound = wording.sentence(viewer, self.unit, self.relation, worst.false_positive_rate, worst.true_positive_rate)
-        return bound if self.is_certified else f"On the word of {' and '.join(self.on_word_of)}, not certified: {bound}"
+        rates = worst.false_positive_rate, worst.true_positive_rate
+        bound = wording.sentence(self.view, self.unit, self.relation, *rates)
+        if self.is_certified:
+            return bound
+        return fill("card.on_word_of", parts=join_names(self.on_word_of), sentence=bound)
 
     def __str__(self) -> str:
         return self.as_text()
 
     def as_text(self) -> str:
         """Return the card as plain text of at most 80 columns."""
-        return "\n".join(line.rstrip() for line in _card_lines(self))
+        return "\n".join(line.rstrip() for line in text_card.card_lines(self, card_entries(self)))
 
 
 def best_attacks(event: Event, relation: Relation, rates: Iterable[float] = FALSE_ALARMS) -> tuple[Attack, ...]:
@@ -210,32 +211,35 @@ def split_by_largest_epsilon(cards: Iterable[Guarantee]) -> tuple[list[Guarantee
 def card_entries(card: Guarantee) -> list[tuple[str, str]]:
     """Return the labelled entries of a card, for text, terminal and web page alike."""
     return [
-        (card.status, f"ε = {round_up(card.epsilon)} at δ = {compact(card.delta)}"),
-        ("Unit", wording.describe_unit(card.unit, card.view, card.clients)),
-        ("Neighbours", wording.describe_relation(card.relation, card.unit)),
-        ("Observer", wording.VIEWS[card.view]),
-        ("Mechanism", wording.describe_event(card.event)),
-        ("Accountant", _ACCOUNTANTS.get(card.accountant, card.accountant)),
-        ("Confirmed by", _describe_second(card.second)),
-        ("As Gaussian DP", f"μ = {round_up(card.mu)}, for comparison only; it is not a bound"),
-        ("Made by", _describe_code(card)),
+        (card.status, fill("card.bound", epsilon=round_up(card.epsilon), delta=compact(card.delta))),
+        (fill("label.unit"), wording.describe_unit(card.unit, card.view, card.clients)),
+        (fill("label.neighbours"), wording.describe_relation(card.relation, card.unit)),
+        (fill("label.observer"), fill(f"view.{card.view}")),
+        (fill("label.mechanism"), wording.describe_event(card.event)),
+        (fill("label.accountant"), _describe_accountant(card.accountant)),
+        (fill("label.second"), _describe_second(card.second)),
+        (fill("label.mu"), fill("card.mu", mu=round_up(card.mu))),
+        (fill("label.code"), _describe_code(card)),
     ]
 
 
-_ACCOUNTANTS = {"pld": "the privacy-loss distribution (pld)", "rdp": "Rényi divergences (rdp)"}
+def _describe_accountant(name: str) -> str:
+    """Describe one of our two accountants; a card of another version may name one that is not known here."""
+    return fill(f"accountant.{name}") if name in ("pld", "rdp") else name
 
 
 def _describe_second(second: SecondValue) -> str:
     if second.epsilon is None:
-        return f"no second engine: {second.reason}"
-    return f"{second.engine}: ε = {round_up(second.epsilon)}" + (f" ({second.reason})" if second.reason else "")
+        return fill("second.none", reason=second.reason)
+    value = {"engine": second.engine, "epsilon": round_up(second.epsilon)}
+    return fill("second.remark", reason=second.reason, **value) if second.reason else fill("second.value", **value)
 
 
 def _describe_code(card: Guarantee) -> str:
     """Name the code that made the card, and the code of earlier sessions of a run that was resumed."""
-    changed = ": no commit holds the code that made this card" if card.dirty else ""
+    code = fill("code.no_commit", code=str(card.code)) if card.dirty else str(card.code)
     others = [str(CodeVersion.from_stamp(stamp)) for stamp in card.other_code]
-    return f"{card.code}{changed}" + (f". Before it was resumed: {'; '.join(others)}" if others else "")
+    return fill("code.resumed", code=code, others="; ".join(others)) if others else code
 
 
 def _refuse_what_no_accountant_covers(release: Release) -> None:
@@ -244,40 +248,3 @@ def _refuse_what_no_accountant_covers(release: Release) -> None:
             "This event's price was chosen after looking at earlier releases, which no accountant here covers.",
             fix="Quote the ledger's total: its filter holds for adaptive plans.",
         )
-
-
-def _card_lines(card: Guarantee) -> Iterator[str]:
-    title = "Guarantee card" if card.is_certified else "Declared by a user's own code, not certified"
-    yield title
-    yield "─" * WIDTH
-    yield from _paragraph(card.sentence())
-    yield from ("", f"  {'false alarms':<20}{'recognised, at most':<24}by blind guessing")
-    for attack in card.attacks:
-        alarms, recognised = per_thousand(attack.false_positive_rate), per_thousand(attack.true_positive_rate)
-        yield f"  {alarms + ' in 1,000':<20}{recognised + ' in 1,000':<24}{alarms} in 1,000"
-    yield ""
-    for label, text in card_entries(card):
-        yield from _entry(label, text)
-    if card.ledger:
-        yield from _entry("Ledger", f"{card.ledger.length:,} entries, head {card.ledger.head}")
-    if card.claims:
-        yield from ("", "Claimed, not certified")
-    for claim in card.claims:
-        claimed = f"ε = {compact(claim.epsilon)} at δ = {compact(claim.delta)}, {claim.source} and by our accountant"
-        yield from _item(f"{claimed}: {claim.reason.rstrip('.')}. {card.status} is ε = {round_up(card.epsilon)}.")
-    for title, items in (("Assumes", card.assumptions), ("Not covered", card.not_covered)):
-        yield from ("", title)
-        for item in items:
-            yield from _item(item)
-
-
-def _entry(label: str, text: str) -> list[str]:
-    return _paragraph(text, f"{label:<16}", " " * 16)
-
-
-def _item(text: str) -> list[str]:
-    return _paragraph(text, "  · ", "    ")
-
-
-def _paragraph(text: str, first: str = "", rest: str = "") -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)

@@ -9,6 +9,7 @@ from discreet.errors import UnsoundCombination, Unsupported
 from discreet.part import Count, Flag, Index, part
 from discreet.privacy import events
 from discreet.privacy.events import Event, Noise, has_sampling
+from discreet.words import fill
 
 Relation: TypeAlias = Literal["add_or_remove", "zero_out", "replace"]
 View: TypeAlias = Literal["server", "client", "public"]
@@ -65,12 +66,15 @@ class Release:
 
 def describe_clients(clients: Sequence[int]) -> str:
     """Describe clients by number: `client 3`, `clients 0 to 4`, `clients 0, 2 and 9 more`."""
-    if len(clients) == 1:
-        return f"client {clients[0]}"
-    if tuple(clients) == tuple(range(clients[0], clients[-1] + 1)):
-        return f"clients {clients[0]} to {clients[-1]}"
-    shown = ", ".join(map(str, clients[:6]))
-    return f"clients {shown}" + (f" and {len(clients) - 6:,} more" if clients[6:] else "")
+    return fill("clients.one" if len(clients) == 1 else "clients.several", clients=list_clients(clients))
+
+
+def list_clients(clients: Sequence[int]) -> str:
+    """List the numbers of clients: `3`, `0 to 4`, `0, 2 and 9 more`."""
+    if len(clients) > 1 and tuple(clients) == tuple(range(clients[0], clients[-1] + 1)):
+        return fill("clients.range", first=clients[0], last=clients[-1])
+    shown, more = ", ".join(map(str, clients[:6])), len(clients) - 6
+    return fill("clients.more", clients=shown, more=f"{more:,}") if more > 0 else shown
 
 
 def group_event(event: Event, size: int) -> Event:

@@ -18,6 +18,7 @@ from discreet.extras import is_installed
 from discreet.privacy import events
 from discreet.privacy.events import Event, Step, replace_noise, step_noise, steps
 from discreet.privacy.release import Relation, scale_sensitivity
+from discreet.words import fill
 
 FINEST, COARSEST = 1e-6, 1e-4  # of the grid's interval: finer drowns in its rounding, coarser shows in the third digit
 MOST_POINTS = 250_000  # of one step's grid, which is built point by point: about 3 s; a composition's may have 8 times
@@ -47,7 +48,7 @@ class SecondOpinion:
 def epsilon(event: Event, delta: float, relation: Relation = "add_or_remove") -> SecondOpinion:
     """Return dp-accounting's ε at this δ, by PLD where it has one for the event, else by RDP."""
     if not is_installed("dp_accounting"):
-        return SecondOpinion("dp-accounting", None, "dp-accounting is not installed: pip install 'discreet[check]'")
+        return SecondOpinion("dp-accounting", None, fill("second.not_installed"))
     engine = f"dp-accounting {version('dp-accounting')}"
     reason = unsupported_reason(event, relation)
     if reason is not None:
@@ -63,28 +64,28 @@ def unsupported_reason(event: Event, relation: Relation = "add_or_remove") -> st
     for step in all_steps:
         noise = step_noise(step)
         if isinstance(noise, events.SkellamNoise):
-            return "dp-accounting has no Skellam noise"
+            return fill("second.skellam")
         if isinstance(noise, events.DistributedDiscreteGaussianNoise):
-            return "dp-accounting has no sums of discrete Gaussians"
+            return fill("second.discrete_sums")
         if isinstance(noise, events.DiscreteGaussianNoise) and noise is not step:
-            return "dp-accounting has no sampled discrete Gaussian"
+            return fill("second.sampled_discrete")
         if _is_fixed_size(step) and not isinstance(noise, events.GaussianNoise):
-            return "dp-accounting samples without replacement for Gaussian noise only"
+            return fill("second.fixed_size_noise")
         if _is_fixed_size(step) and relation != "replace":
-            return "dp-accounting samples without replacement for the relation replace only"
+            return fill("second.fixed_size_relation")
     poisson = [step for step in all_steps if isinstance(step, events.PoissonSampled)]
     only_rdp = [step for step in all_steps if _is_fixed_size(step) or isinstance(step, events.DiscreteGaussianNoise)]
     if poisson and any(map(_is_fixed_size, only_rdp)):
-        return "dp-accounting can't mix Poisson sampling and sampling without replacement"
+        return fill("second.mixed_sampling")
     if only_rdp and any(isinstance(step.event, events.LaplaceNoise) for step in poisson):
-        return "dp-accounting's RDP has no sampled Laplace noise"
+        return fill("second.sampled_laplace")
     if (
         poisson
         and relation == "replace"
         and not all(isinstance(step_noise(step), events.GaussianNoise) for step in all_steps)
     ):
         # Doubling the sensitivity is no way out: replacing under sampling is not dominated by the add-or-remove pair.
-        return "dp-accounting replaces under Poisson sampling for Gaussian noise only"
+        return fill("second.sampled_replace")
     return None
 
 
@@ -124,21 +125,21 @@ def _by_pld(event: Event, delta: float, relation: Relation, engine: str) -> Seco
         counts = {_double_sensitivity(step): count for step, count in counts.items()}
     grid = _grid(counts, replace=native)
     if grid.points > 1.01 * MOST_POINTS:
-        return SecondOpinion(engine, None, f"dp-accounting would need a grid of {grid.points:.0e} points")
+        return SecondOpinion(engine, None, fill("second.large_grid", points=f"{grid.points:.0e}"))
     if grid.slow:
-        return SecondOpinion(engine, None, f"dp-accounting would take minutes for {grid.repeats:,} repetitions")
+        return SecondOpinion(engine, None, fill("second.slow", repeats=f"{grid.repeats:,}"))
     if delta < SMALLEST_DELTA * grid.repeats:
-        return SecondOpinion(engine, None, f"dp-accounting's rounding and cut tails are too coarse for delta={delta:g}")
+        return SecondOpinion(engine, None, fill("second.small_delta", delta=f"{delta:g}"))
 
     from dp_accounting.pld import PLDAccountant
 
     value = _ask_epsilon(lambda: PLDAccountant(_relation(replace=native), grid.interval), counts, delta)
     if not math.isfinite(value):
-        return SecondOpinion(engine, None, "dp-accounting's truncation left nothing finite at this delta")
+        return SecondOpinion(engine, None, fill("second.truncated"))
     if grid.tolerance > 0.05 * max(1.0, value):
-        return SecondOpinion(engine, None, f"dp-accounting's grid would be too coarse (off by {grid.tolerance:.2g})")
+        return SecondOpinion(engine, None, fill("second.coarse_grid", tolerance=f"{grid.tolerance:.2g}"))
     if value > LARGEST_EPSILON:
-        return SecondOpinion(engine, value, f"above {LARGEST_EPSILON:g} dp-accounting only gives an upper bound")
+        return SecondOpinion(engine, value, fill("second.large_epsilon", epsilon=f"{LARGEST_EPSILON:g}"))
     rounding = 0.01 * SMALLEST_DELTA * grid.repeats / delta
     return SecondOpinion(engine, value, tolerance=grid.tolerance + rounding, same_method=True)
 
@@ -153,8 +154,8 @@ def _by_rdp(event: Event, delta: float, relation: Relation, engine: str) -> Seco
         counts = {_double_sensitivity(step): count for step, count in counts.items()}
     value = _ask_epsilon(lambda: RdpAccountant(ORDERS, _relation(replace=fixed_size)), counts, delta)
     if not math.isfinite(value):
-        return SecondOpinion(engine, None, "dp-accounting's RDP found nothing finite at this delta")
-    return SecondOpinion(engine, value, "dp-accounting has only RDP for this event, which is looser than a PLD")
+        return SecondOpinion(engine, None, fill("second.no_order"))
+    return SecondOpinion(engine, value, fill("second.only_rdp"))
 
 
 def _ask_epsilon(accountant: Callable[[], Any], counts: dict[Step, int], delta: float) -> float:

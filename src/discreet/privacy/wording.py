@@ -3,168 +3,115 @@
 import math
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from functools import reduce
+from typing import Literal
 
 from discreet.privacy import events
 from discreet.privacy.events import Event, Step, has_sampling, step_noise, steps
-from discreet.privacy.release import Person, Relation, Release, Unit, View, describe_clients
-
-VIEWERS: dict[View, str] = {
-    "server": "Anyone who sees what the server sees",
-    "client": "A client that sees the released models and knows its own share of the noise",
-    "public": "Anyone who sees only the released models",
-}
-VIEWS: dict[View, str] = {
-    "server": "the server: all that it receives",
-    "client": "another client: the released models, and its own share of the noise",
-    "public": "the public: the released models, and nothing else",
-}
-DATA_RANGES = (
-    "The ranges that scale the columns were taken from the data (taken_from_data = true): what they reveal of it comes "
-    "on top of ε, and no guarantee covers it."
-)
+from discreet.privacy.release import Person, Relation, Release, Unit, View, list_clients
+from discreet.words import fill
 
 
-def sentence(viewer: str, unit: Unit, relation: Relation, false_alarms: float, recognised: float) -> str:
-    """Return what a viewer can tell about one unit, for a reader who has never heard of ε."""
-    secret = _secret(unit, relation)
+def sentence(
+    view: View | Literal["results"], unit: Unit, relation: Relation, false_alarms: float, recognised: float
+) -> str:
+    """Return what someone with this view can tell about one unit, for a reader who has never heard of ε."""
+    secret = fill(f"secret.{relation}.{unit_name(unit)}")
     if recognised >= 1:
-        return f"Nothing is promised: {viewer[0].lower()}{viewer[1:]} can tell for certain {secret}."
+        return fill(f"sentence.{view}.certain", secret=secret)
     alarms, caught = per_thousand(false_alarms), per_thousand(recognised)
-    return (
-        f"{viewer} can tell {secret} no better than this: allowed {alarms} false alarm in 1,000, the best possible "
-        f"attack recognises at most {caught} in 1,000, where blind guessing recognises {alarms}."
-    )
+    return fill(f"sentence.{view}.bound", secret=secret, alarms=alarms, recognised=caught)
 
 
 def describe_relation(relation: Relation, unit: Unit) -> str:
     """Describe how neighbours differ, and what therefore isn't hidden."""
-    name = unit_name(unit)
-    match relation:
-        case "add_or_remove":
-            return f"add or remove: the data with this {name} and without"
-        case "zero_out":
-            held = "how many examples a client holds is public"
-            return (
-                "zero-out: "
-                + {
-                    "example": f"this example, or a blank in its place; {held}",
-                    "person": f"this person's examples, or blanks in their place; {held}",
-                    "client": "this client's contribution, or an empty one; that it was asked isn't hidden",
-                }[name]
-            )
-        case "replace":
-            return f"replace: this {name}, or any other in its place; how many there are isn't hidden"
+    return fill(f"relation.{relation}.{unit_name(unit)}")
 
 
-def _secret(unit: Unit, relation: Relation) -> str:
-    name = unit_name(unit)
-    match relation:
-        case "add_or_remove":
-            return f"whether any one {name} {'took part' if name == 'client' else 'was used'}"
-        case "zero_out":
-            return {
-                "example": "whether any one example or a blank in its place was used",
-                "person": "whether any one person's examples or blanks in their place were used",
-                "client": "any one client's contribution from an empty one",
-            }[name]
-        case "replace":
-            return f"any one {name} from another in {'their' if name == 'person' else 'its'} place"
-
-
-def unit_name(unit: Unit) -> str:
-    """Return the unit in one word: example, person or client."""
+def unit_name(unit: Unit) -> Literal["example", "person", "client"]:
+    """Return the unit in one word, as files and templates name it."""
     return "person" if isinstance(unit, Person) else unit
 
 
 def describe_unit(unit: Unit, view: View, clients: Sequence[int] | None = None) -> str:
     """Describe the unit: of any client, or of these clients, which have a guarantee of their own."""
+    name = unit_name(unit)
     if clients is not None:
-        kind = unit_name(unit)
-        whose = "its" if len(clients) == 1 else "their"
-        return (
-            f"{describe_clients(clients)}, with all {whose} data"
-            if kind == "client"
-            else f"one {kind} of {describe_clients(clients)}"
-        )
-    other = "other " if view == "client" else ""  # a client knows its own data
-    if isinstance(unit, Person):
-        rows = f"the rows with one value of {unit.column!r}, at most {unit.max_examples}"
-        return f"one person: {rows}, in one {other}client"
-    return {"example": f"one example, of any {other}client", "client": f"one {other}client, with all its data"}[unit]
+        whose = "one_client" if len(clients) == 1 else "several_clients"
+        return fill(f"unit.{whose}.{name}", clients=list_clients(clients))
+    whose = "other_client" if view == "client" else "any_client"  # a client knows its own data
+    rows = {"column": repr(unit.column), "most": str(unit.max_examples)} if isinstance(unit, Person) else {}
+    return fill(f"unit.{whose}.{name}", **rows)
 
 
 def describe_event(event: Event) -> str:
     """Describe the event in words: its distinct steps and how often each happened."""
     counts = steps(event)
     phrases = [
-        f"{count:,} × {_describe_step(step)}" if count > 1 else _describe_step(step)
+        fill("event.repeated", count=f"{count:,}", step=_describe_step(step)) if count > 1 else _describe_step(step)
         for step, count in list(counts.items())[:3]
     ]
-    more = len(counts) - len(phrases)
-    return ("; ".join(phrases) + (f"; and {more:,} more kinds of step" if more else "")) or "nothing"
+    listed, more = "; ".join(phrases), len(counts) - len(phrases)
+    return (fill("event.more", steps=listed, more=f"{more:,}") if more else listed) or fill("event.nothing")
 
 
 def _describe_step(step: Step) -> str:
     match step:
         case events.PoissonSampled():
-            return f"{_describe_step(step.event)}, Poisson sampling at rate {compact(step.sampling_rate)}"
+            return fill("event.poisson_sampled", noise=_describe_step(step.event), rate=compact(step.sampling_rate))
         case events.SampledWithoutReplacement():
-            return f"{_describe_step(step.event)}, {step.cohort:,} drawn out of {step.population:,}"
+            drawn = {"cohort": f"{step.cohort:,}", "population": f"{step.population:,}"}
+            return fill("event.sampled_without_replacement", noise=_describe_step(step.event), **drawn)
         case events.GaussianNoise() | events.LaplaceNoise():
-            return f"{step.kind.capitalize()} noise of multiplier {round_up(step.noise_multiplier, 6)}"
-        case events.DistributedDiscreteGaussianNoise():
-            variance, sensitivity = compact(float(round_up(step.variance, 6))), compact(step.l2_sensitivity)
-            shares = f"{step.shares:,} shares of discrete Gaussian noise of variance {variance} each"
-            return f"{shares} for L2 sensitivity {sensitivity}"
+            return fill(f"event.{step.kind}", multiplier=round_up(step.noise_multiplier, 6))
         case _:
-            name = step.kind.replace("_", " ").capitalize()
-            variance, sensitivity = compact(float(round_up(step.variance, 6))), compact(step.l2_sensitivity)
-            return f"{name} noise of variance {variance} for L2 sensitivity {sensitivity}"
+            scale = {
+                "variance": compact(float(round_up(step.variance, 6))),
+                "sensitivity": compact(step.l2_sensitivity),
+            }
+            if isinstance(step, events.DistributedDiscreteGaussianNoise):
+                scale["shares"] = f"{step.shares:,}"
+            return fill(f"event.{step.kind}", **scale)
 
 
 def release_assumptions(release: Release) -> Iterator[str]:
     """Yield what must be true of a run that makes this release, as far as the release itself shows it."""
     name = unit_name(release.unit)
-    yield f"One {name} moves each sum by no more than the sensitivity that the noise was scaled to."
+    yield fill(f"assumes.sensitivity.{name}")
     if release.unit == "example":
-        yield "An example is in one client only, or the mechanism counts every client that holds it."
+        yield fill("assumes.one_client")
     if isinstance(release.unit, Person):
-        yield f"No person has more than {release.unit.max_examples} rows, and none has rows in two clients."
-    yield "The noise is fresh, comes from a secret source, and nobody with this view can remove it" + (
-        " beyond their own share." if release.view == "client" else "."
-    )
+        yield fill("assumes.person_rows", most=release.unit.max_examples)
+    yield fill("assumes.fresh_noise_but_share" if release.view == "client" else "assumes.fresh_noise")
     if has_sampling(release.event):
-        yield "Who is sampled is drawn in secret, afresh for every step, and stays unknown to this view."
+        yield fill("assumes.secret_sampling")
     if release.relation == "add_or_remove":
-        yield "Sums are divided by public constants, never by counts from the data."
+        yield fill("assumes.public_divisors")
     elif release.relation == "zero_out" and release.unit != "client":
-        yield (
-            "Divisors, sampling rates and numbers of steps follow from how many examples each client holds, which is "
-            "public, and never from what is in them."
-        )
+        yield fill("assumes.public_sizes")
     else:
-        yield f"How many {'people' if name == 'person' else f'{name}s'} there are is public."
+        yield fill(f"assumes.public_number.{name}")
     if any(isinstance(step_noise(step), events.GaussianNoise | events.LaplaceNoise) for step in steps(release.event)):
-        yield "Sums and noise are computed in floating point, while the theorem is about real numbers."
+        yield fill("assumes.floating_point")
 
 
 def release_exclusions(release: Release) -> Iterator[str]:
     """Yield what a reader might expect the guarantee to cover, but it doesn't."""
-    yield {
-        "server": "Observers inside a client, before its noise is added.",
-        "client": "Clients that pool what they know; the server.",
-        "public": "The server, which sees more than the released models.",
-    }[release.view]
-    if isinstance(release.unit, Person):
-        yield f"One person under several values of {release.unit.column!r}."
-    else:
-        yield f"Several {release.unit}s together: a person behind many of them is protected less."
+    name = unit_name(release.unit)
+    yield fill(f"not_covered.view.{release.view}")
+    column = {"column": repr(release.unit.column)} if isinstance(release.unit, Person) else {}
+    yield fill(f"not_covered.several.{name}", **column)
     if release.relation == "zero_out" and release.unit != "client":
-        yield "Whether a client holds one example more or less."
-    yield "Tuning, model selection and evaluation on the same data."
-    yield "Preprocessing fitted on the data: scalers, vocabularies, projections."
-    yield "Metrics, norms, counts and cohort sizes that are sent in clear."
-    yield f"What is true of people in general: it is learned with or without any one {unit_name(release.unit)}."
+        yield fill("not_covered.example_count")
+    yield fill("not_covered.tuning")
+    yield fill("not_covered.preprocessing")
+    yield fill("not_covered.in_clear")
+    yield fill(f"not_covered.general.{name}")
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Join names of parts or metrics for a card: `a`, `a and b`, `a and b and c`."""
+    return reduce(lambda first, last: fill("list.pair", first=first, last=last), names)
 
 
 def per_thousand(rate: float) -> str:

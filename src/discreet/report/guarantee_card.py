@@ -3,19 +3,17 @@
 import math
 import re
 from collections.abc import Sequence
+from typing import get_args
 
 from discreet.privacy import wording
-from discreet.privacy.guarantee import Guarantee, card_entries
+from discreet.privacy.guarantee import Claim, Guarantee, card_entries
+from discreet.privacy.release import View
 from discreet.privacy.wording import compact, per_thousand, round_up
 from discreet.report.markup import Html, bullet_list, definition_list, details, table, tag
+from discreet.words import fill
 
 # Matches numbers and sha256 hashes, but not the digits of a name, as in CIFAR-10 or net2.py.
 NUMBER = re.compile(r"\b[0-9a-f]{64}\b|(?<!\w)(?<![^\W\d]-)[-−]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?")
-MEANING = (
-    "ε (epsilon) bounds how much more likely any outcome becomes because one {unit} was used: by a factor of at most "
-    "e to the power of ε. Smaller is more private. δ (delta) is a small probability that this bound does not cover. "
-    "A guarantee is always about one kind of unit and one kind of onlooker, and says nothing about others."
-)
 
 
 def guarantee_card(card: Guarantee, *, public: bool = False) -> Html:
@@ -29,18 +27,20 @@ def guarantee_card(card: Guarantee, *, public: bool = False) -> Html:
     not_covered = [remove_numbers(sentence) for sentence in card.not_covered] if public else card.not_covered
     return tag(
         "article",
-        tag("h3", f"For any one {unit}, against {onlooker_name(card.view)}"),
+        tag("h3", fill(f"heading.{unit}", against=describe_onlooker(card.view))),
         tag("p", card.sentence(), class_="lead"),
         _attack_table(card),
         definition_list(_card_entries(card)),
         _claims_box(card) if card.claims else None,
         tag(
             "div",
-            tag("section", tag("h4", "It assumes"), bullet_list(card.assumptions)) if card.assumptions else None,
-            tag("section", tag("h4", "It does not cover"), bullet_list(not_covered)) if not_covered else None,
+            tag("section", tag("h4", fill("page.assumes")), bullet_list(card.assumptions))
+            if card.assumptions
+            else None,
+            tag("section", tag("h4", fill("page.not_covered")), bullet_list(not_covered)) if not_covered else None,
             class_="pair",
         ),
-        details("What ε and δ mean", tag("p", MEANING.format(unit=unit))),
+        details(fill("page.meaning"), tag("p", f"{fill(f'meaning.{unit}')} {fill('meaning.rest')}")),
         class_="card",
     )
 
@@ -48,8 +48,8 @@ def guarantee_card(card: Guarantee, *, public: bool = False) -> Html:
 def other_clients_table(cards: Sequence[Guarantee]) -> Html:
     """List the guarantees of clients with numbers of their own; the least protected client has the card."""
     return table(
-        "The guarantees of the other clients, whose numbers differ",
-        ["client", "ε, at most", "mechanism"],
+        fill("page.other_clients"),
+        [fill("page.client"), fill("page.epsilon"), fill("page.mechanism")],
         (
             [
                 wording.describe_unit(card.unit, card.view, card.clients),
@@ -68,7 +68,7 @@ def format_certified(card: Guarantee) -> str:
 
 def format_bound(epsilon: str, delta: float) -> str:
     """Write ε at δ, so that no line break separates a name from its number."""
-    return _format_equations(f"ε = {epsilon} at δ = {compact(delta)}")
+    return _format_equations(fill("card.bound", epsilon=epsilon, delta=compact(delta)))
 
 
 def remove_numbers(sentence: str) -> str:
@@ -76,9 +76,9 @@ def remove_numbers(sentence: str) -> str:
     return sentence if "ε = " in sentence else NUMBER.sub("…", sentence)
 
 
-def onlooker_name(view: str) -> str:
-    """Name the one against whom a guarantee protects."""
-    return {"client": "another client"}.get(view, f"the {view}")
+def describe_onlooker(view: str) -> str:
+    """Say against whom a guarantee protects. A promise may name an onlooker who is not known here."""
+    return fill(f"against.{view}") if view in get_args(View) else fill("against.other", view=view)
 
 
 def _attack_table(card: Guarantee) -> Html:
@@ -86,8 +86,8 @@ def _attack_table(card: Guarantee) -> Html:
         (per_thousand(attack.false_positive_rate), per_thousand(attack.true_positive_rate)) for attack in card.attacks
     )
     return table(
-        "What the best possible attack achieves, out of 1,000",
-        ["allowed false alarms", "recognised, at most", "by blind guessing"],
+        fill("attack.title"),
+        [fill("attack.allowed_alarms"), fill("attack.recognised"), fill("attack.guessing")],
         ([alarms, recognised, alarms] for alarms, recognised in pairs),
     )
 
@@ -97,16 +97,19 @@ def _card_entries(card: Guarantee) -> list[tuple[str, str]]:
 
 
 def _claims_box(card: Guarantee) -> Html:
+    certified = format_certified(card)
     return tag(
         "aside",
-        tag("h4", "Claimed, not certified"),
-        bullet_list(
-            f"{format_bound(compact(claim.epsilon), claim.delta)}, {claim.source}: {claim.reason}"
-            for claim in card.claims
-        ),
-        tag("p", f"What is {card.status.lower()} is {format_certified(card)}."),
+        tag("h4", fill("label.claims")),
+        bullet_list(map(_describe_claim, card.claims)),
+        tag("p", fill("claim.what_is_certified" if card.is_certified else "claim.what_is_declared", bound=certified)),
         class_="claims",
     )
+
+
+def _describe_claim(claim: Claim) -> str:
+    bound = format_bound(compact(claim.epsilon), claim.delta)
+    return fill("claim.on_page", bound=bound, source=claim.source, reason=claim.reason)
 
 
 def _format_equations(text: str) -> str:

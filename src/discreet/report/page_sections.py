@@ -53,7 +53,8 @@ def covered_tiles(run: RunData) -> Iterator[Tile]:
         promised = "no budget was set"
         if promise and promise.is_about(card):
             promised = f"of {compact(promise.epsilon)} promised"
-        yield f"ε {card.status.lower()}", "∞" if math.isinf(card.epsilon) else round_up(card.epsilon), promised
+        kind = "ε certified" if card.is_certified else "ε declared"
+        yield kind, "∞" if math.isinf(card.epsilon) else round_up(card.epsilon), promised
         yield "δ", compact(card.delta), "probability that ε does not cover"
     if run.rounds or run.planned_rounds:
         planned = f"of {run.planned_rounds:,} planned" if run.planned_rounds else "done"

@@ -7,9 +7,11 @@ from typing import Literal
 
 from discreet.experiment.run_directory.run_data import Promise, RunData
 from discreet.privacy import wording
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.release import describe_clients
-from discreet.privacy.wording import compact, round_up
-from discreet.report.guarantee_card import format_bound, format_certified, onlooker_name
+from discreet.privacy.wording import compact, join_names, round_up
+from discreet.report.guarantee_card import describe_onlooker, format_bound, format_certified
+from discreet.words import fill
 
 RELEASING_PARTS = ("sampling", "trainer", "sparsifier", "mechanism", "aggregation")  # fields of an algorithm
 
@@ -33,18 +35,18 @@ def judge(run: RunData) -> Verdict:
     """Judge a run. The verdict is good only if a guarantee is certified, keeps the promise, and no seed voids it."""
     verdict, card = _judge_privacy(run), run.main_guarantee
     if verdict.mood == "good" and card is not None and not card.is_certified:
-        verdict = Verdict(
-            "none",
-            f"Not certified: the noise is only declared, by {' and '.join(map(_short_title, card.on_word_of))}.",
-            (f"If that is true: {verdict.sentence[0].lower()}{verdict.sentence[1:]}", *verdict.more),
-        )
+        parts = join_names([_short_title(title) for title in card.on_word_of])
+        if_true = fill(f"verdict.if_true.{wording.unit_name(card.unit)}", **_protection(card))
+        verdict = Verdict("none", fill("verdict.not_certified", parts=parts), (if_true, *verdict.more))
     elif verdict.mood == "good" and (own := _own_kinds(run)):
-        verdict = Verdict(
-            "bad",
-            f"The card hides that its noise is only declared, by {' and '.join(own)}: guarantee.json was changed.",
-        )
-    warnings = [f"Warning: {wording.DATA_RANGES}"] if run.has_data_ranges else []
-    return Verdict(verdict.mood, verdict.sentence, (*verdict.more, *warnings, *_describe_progress(run)))
+        verdict = Verdict("bad", fill("verdict.hidden_declaration", parts=join_names(own)))
+    return Verdict(verdict.mood, verdict.sentence, (*verdict.more, *_warnings(run), *_describe_progress(run)))
+
+
+def _warnings(run: RunData) -> tuple[str, ...]:
+    if not run.has_data_ranges:
+        return ()
+    return (fill("verdict.warning", sentence=fill("not_covered.ranges_warning")),)
 
 
 def _own_kinds(run: RunData) -> list[str]:
@@ -55,7 +57,7 @@ def _own_kinds(run: RunData) -> list[str]:
 
 def _short_title(title: str) -> str:
     """Shorten the digest of a user's own part; the card has all of it."""
-    return re.sub(r"(sha256 [0-9a-f]{12})[0-9a-f]{52}", r"\1…", title)
+    return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1…", title)
 
 
 def _judge_privacy(run: RunData) -> Verdict:
@@ -64,59 +66,63 @@ def _judge_privacy(run: RunData) -> Verdict:
         return _judge_uncertified(run)
     if not math.isfinite(card.epsilon):
         return Verdict("none", card.sentence())
-    unit, onlooker = wording.unit_name(card.unit), onlooker_name(card.view)
-    protected = f"Any one {unit} is protected against {onlooker}, up to {format_certified(card)}."
+    protected = fill(f"verdict.protected.{wording.unit_name(card.unit)}", **_protection(card))
     if run.is_seeded:
-        return Verdict(
-            "bad",
-            "This run protects nobody: its noise came from a seed, and anyone who knows the seed can remove it.",
-            (f"Without a seed it would be certified at {format_certified(card)}.",),
-        )
+        return Verdict("bad", fill("verdict.seeded"), (fill("verdict.without_seed", bound=format_certified(card)),))
     if run.certified_rounds < len(run.rounds):
-        missing = f"It covers {run.certified_rounds:,} rounds, and {len(run.rounds):,} were run."
-        return Verdict("bad", f"The guarantee is out of date. {missing}", _describe_spent(run))
+        counts = {"certified": f"{run.certified_rounds:,}", "run": f"{len(run.rounds):,}"}
+        return Verdict("bad", fill("verdict.out_of_date", **counts), _describe_spent(run))
     if promise is None:
-        return Verdict("good", protected, ("No budget was set.",))
+        return Verdict("good", protected, (fill("verdict.no_budget"),))
+    promised = _describe_promise(promise)
     if not promise.is_about(card):
-        other = f"The promise was a different one: {_describe_promise(promise)}. It is not certified."
-        return Verdict("bad", protected, (other,))
+        return Verdict("bad", protected, (fill("verdict.other_promise", promise=promised),))
     about = [other for other in run.guarantees if other.view == card.view and promise.is_about(other)]
     by_client = [other for other in about if other.clients]
     broken = next((other for other in by_client or [card] if not promise.is_kept_by(other)), None)
     if broken is not None:
-        whose = f" for {describe_clients(broken.clients)}" if broken.clients else ""
-        spent = f"{format_certified(broken)} was spent{whose}"
-        return Verdict("bad", f"The promise is broken: {_describe_promise(promise)}, and {spent}.")
-    return Verdict("good", protected, (f"That keeps the promise: {_describe_promise(promise)}.",))
+        return Verdict("bad", _describe_breach(promised, broken))
+    return Verdict("good", protected, (fill("verdict.kept", promise=promised),))
+
+
+def _protection(card: Guarantee) -> dict[str, str]:
+    return {"against": describe_onlooker(card.view), "bound": format_certified(card)}
+
+
+def _describe_breach(promised: str, broken: Guarantee) -> str:
+    bound = format_certified(broken)
+    if not broken.clients:
+        return fill("verdict.broken", promise=promised, bound=bound)
+    return fill("verdict.broken_for", promise=promised, bound=bound, clients=describe_clients(broken.clients))
 
 
 def _judge_uncertified(run: RunData) -> Verdict:
     is_unknown = any(name in problem for problem in run.problems for name in ("guarantee.json", ".toml"))
     if "privacy" not in run.experiment and run.identity.get("private") is not True and not is_unknown:
-        unlimited = "Nothing limits what the model, or the updates it was trained with, reveal about the data."
-        return Verdict("none", "No privacy was promised.", (unlimited,))
-    promised = f"The promise was {_describe_promise(run.promise)}. " if run.promise else ""
-    why = "The run directory contains none that can be read."
-    if not run.is_finished:
-        why = "It is written when the run ends."
-    return Verdict("bad", f"{promised}There is no certified guarantee. {why}", _describe_spent(run))
+        return Verdict("none", fill("verdict.nothing_promised"), (fill("verdict.unlimited"),))
+    promised = [fill("verdict.promised", promise=_describe_promise(run.promise))] if run.promise else []
+    why = fill("verdict.unreadable" if run.is_finished else "verdict.unwritten")
+    return Verdict("bad", " ".join([*promised, fill("verdict.uncertified"), why]), _describe_spent(run))
 
 
 def _describe_spent(run: RunData) -> tuple[str, ...]:
     spent = [value for value in run.series("epsilon").values() if math.isfinite(value)]
-    return (f"Spent so far, not certified: ε = {round_up(max(spent))}.",) if spent else ()
+    return (fill("verdict.spent", epsilon=round_up(max(spent))),) if spent else ()
 
 
 def _describe_progress(run: RunData) -> tuple[str, ...]:
     done, planned = len(run.rounds), run.planned_rounds
     if planned is None:
         return ()
-    if done >= planned:
-        return (f"The run is finished: {done:,} of {planned:,} rounds.",)
-    return (f"The run is unfinished: {done:,} of {planned:,} rounds are done.",)
+    rounds = {"done": f"{done:,}", "planned": f"{planned:,}"}
+    return (fill("verdict.finished" if done >= planned else "verdict.unfinished", **rounds),)
 
 
 def _describe_promise(promise: Promise) -> str:
-    at_most = format_bound(compact(promise.epsilon), promise.delta)
-    smaller = ", and less for some clients" if len(set(promise.client_epsilons)) > 1 else ""
-    return f"at most {at_most} for any one {promise.unit}, against {onlooker_name(promise.against)}{smaller}"
+    """Say what was promised. The unit comes from a file, and may be a word that is not known here."""
+    bound, against = format_bound(compact(promise.epsilon), promise.delta), describe_onlooker(promise.against)
+    if promise.unit in ("example", "person", "client"):
+        promised = fill(f"promise.{promise.unit}", bound=bound, against=against)
+    else:
+        promised = fill("promise.other", bound=bound, unit=promise.unit, against=against)
+    return fill("promise.less_for_some", promise=promised) if len(set(promise.client_epsilons)) > 1 else promised

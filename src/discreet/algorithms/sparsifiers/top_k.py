@@ -6,6 +6,7 @@ from discreet.algorithms.sparsifiers.sparsifier import Sparsifier
 from discreet.algorithms.sparsifiers.top_coordinates import apply_mask, largest_mask
 from discreet.params import Params
 from discreet.part import Flag, Rate, part
+from discreet.words import fill
 
 
 @part
@@ -66,10 +67,10 @@ class PublishedTopK(Sparsifier):
 
     depends_on_data = True
     has_common_mask = False
-    unsound_reason = (
-        "A client that drops coordinates of its noisy update by its own data deletes its share of noise there, so the "
-        "sum doesn't carry the noise that is accounted."
-    )
+
+    @property
+    def unsound_reason(self) -> str:
+        return fill("claim.deleted_noise")
 
     def finish(self, sent: Params, announcement: Params) -> Params:
         """Keep the largest of each tensor: "based on the magnitude of weight in each layer" (section 3.3)."""

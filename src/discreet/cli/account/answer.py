@@ -100,7 +100,7 @@ class Answer:
         yield ""
         first, *others = self.attacks
         rates = first.false_positive_rate, first.true_positive_rate
-        yield sentence("Anyone who sees the results", self.unit, account.relation, *rates)
+        yield sentence("results", self.unit, account.relation, *rates)
         if first.true_positive_rate < 1:
             yield " ".join(
                 f"With {per_thousand(other.false_positive_rate)} false alarms: at most "

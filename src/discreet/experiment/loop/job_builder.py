@@ -31,6 +31,7 @@ from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
 from discreet.user_code import load_object
 from discreet.user_part import UserPart, load_user_parts, user_parts
+from discreet.words import fill
 
 
 def build_job(
@@ -176,7 +177,7 @@ def build_terms(source: Source, key: RunKey) -> Terms:
         size=size,
         metric_names=None,
         unknown=tuple(_unknown_sentences(experiment)),
-        isolation_note=None if own is None else f"{own.kind} was not run: training verifies that it isolates examples.",
+        isolation_note=None if own is None else fill("assumes.model_not_run", model=own.kind),
     )
 
 

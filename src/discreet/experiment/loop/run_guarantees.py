@@ -13,46 +13,16 @@ from discreet.experiment.promise.released_rounds import ReleasedRound
 from discreet.experiment.terms import Terms
 from discreet.part import from_plain, to_plain
 from discreet.privacy import accountant
-from discreet.privacy.guarantee import WIDTH, Claim, Guarantee, LedgerMark, split_by_largest_epsilon
+from discreet.privacy.guarantee import Claim, Guarantee, LedgerMark, split_by_largest_epsilon
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.release import Unit
+from discreet.privacy.text_card import WIDTH
 from discreet.privacy.wording import compact, describe_event, describe_unit, round_up, unit_name
 from discreet.secure_sums.secagg.degree import Degree
+from discreet.words import fill
 
 if TYPE_CHECKING:
     from discreet.experiment.job import Job
-
-NO_PRIVACY = """\
-No privacy
-────────────────────────────────────────────────────────────────────────────────
-This run adds no noise, or none that its parts declare, so nothing is promised:
-anyone who sees the updates or the model may learn anything about any example.
-"""
-SEEDED = (
-    "Nobody knows the seed. It is written in the experiment, so seeded noise protects nobody: the numbers here are "
-    "those of the same run without a seed."
-)
-SIMULATED = (
-    "The run is simulated: one process plays every client, and the noise comes from torch's generator, which is not a "
-    "cryptographic source."
-)
-DEPLOYED = (
-    "Each client trains on its own machine, draws its own noise there, and keeps a ledger of its own beside this one."
-)
-REHEARSED = (
-    "The run is a rehearsal: one machine plays the server and every client, and has the keys, the noise and the "
-    "ledgers of all of them. Nothing is protected from someone who controls that machine."
-)
-THIS_RUN = "Nothing else was released from the same data: the ledger counts this run only."
-FIRST_RUN = (
-    "Nothing else was released from the same data. When this was written, this deployment had made no other run; what "
-    "later ones reveal comes on top, and each client's own ledger counts it."
-)
-CHOSEN_STOP = (
-    "Why the run was stopped by its caller after {completed} of {rounds} rounds. ε counts all {rounds}, so a reason in "
-    "the models is covered. A reason in anything else that the caller saw of the data, such as metrics, norms or test "
-    "examples, is not."
-)
 
 
 def certify_run(
@@ -88,7 +58,7 @@ def certify_run(
     evaluated = terms.metric_names if metrics is None else metrics
     uncovered = list(_uncovered_sentences(terms, state["budgets"] if state and shared else [], others, evaluated))
     if is_stop_chosen:
-        uncovered.append(CHOSEN_STOP.format(completed=completed, rounds=terms.rounds))
+        uncovered.append(fill("not_covered.chosen_stop", completed=completed, rounds=terms.rounds))
     for kind in client_groups(terms.algorithm, terms.privacy, terms.population):
         joined = run_spending.rounds_joined(kind, counted, terms.round_limits)
         happened = run_spending.first_rounds(released, joined)
@@ -123,17 +93,19 @@ def card_text(cards: list[Guarantee]) -> str:
     """
     first, others = split_by_largest_epsilon(cards)
     own = [
-        textwrap.fill(
-            f"ε = {round_up(card.epsilon)}: {describe_unit(card.unit, card.view, card.clients)}, "
-            f"{describe_event(card.event)}",
-            WIDTH,
-            initial_indent="  · ",
-            subsequent_indent="    ",
-        )
-        for card in others
+        textwrap.fill(_describe_other(card), WIDTH, initial_indent="  · ", subsequent_indent="    ") for card in others
     ]
-    listed = ["\n".join(["Other clients, whose numbers differ", *own])] if own else []
-    return "\n\n".join([*(card.as_text() for card in first), *listed]) or NO_PRIVACY.rstrip()
+    listed = ["\n".join([fill("card.other_clients"), *own])] if own else []
+    return "\n\n".join([*(card.as_text() for card in first), *listed]) or _no_privacy()
+
+
+def _describe_other(card: Guarantee) -> str:
+    unit = describe_unit(card.unit, card.view, card.clients)
+    return fill("card.other_client", epsilon=round_up(card.epsilon), unit=unit, event=describe_event(card.event))
+
+
+def _no_privacy() -> str:
+    return "\n".join([fill("card.no_privacy_title"), "─" * WIDTH, textwrap.fill(fill("card.no_privacy"), WIDTH)])
 
 
 def guarantee_data(
@@ -180,46 +152,64 @@ def _assumptions(
         others: Runs of the same deployment, which no ledger at the server counts together with this one.
     """
     planned = terms.spent_epsilon(terms.rounds)
-    whole = "" if planned is None else f"if it had, ε = {round_up(planned)} of the whole plan is what holds."
-    if counted < terms.rounds and whole:
-        ended = f"the run ended after {completed} of {terms.rounds} rounds"
-        yield f"That {ended} had nothing to do with what they showed; {whole}"
-    if released is not None and whole and terms.spent_epsilon(counted, released) != terms.spent_epsilon(counted):
-        lost = f", and that {counted - len(released)} of {completed} were lost," if len(released) < counted else ""
-        yield f"Who dropped out of which round{lost} had nothing to do with what earlier rounds showed; {whole}"
-    gone = [
-        f"client {client} after round {rounds}" for client, rounds in terms.round_limits.items() if rounds < completed
-    ]
-    if gone:
-        few = ", ".join(gone[:6]) + (f" and {len(gone) - 6} more" if gone[6:] else "")
-        yield f"Who left when its budget was spent ({few}) follows from public numbers, and so tells nothing."
+    if planned is not None:
+        yield from _plan_assumptions(terms, completed, counted, released, round_up(planned))
+    yield from _leaving_assumption(terms, completed)
     if terms.is_seeded:
-        yield SEEDED
+        yield fill("assumes.seeded")
     yield _simulation_note(terms)
     yield from _secure_sum_assumptions(terms, counted)
     yield from failure_odds.describe_failure_odds(terms.algorithm, terms.population, counted)
     if not shared and not others:
-        yield FIRST_RUN if terms.deployment is not None and not terms.deployment.is_rehearsal else THIS_RUN
+        is_deployed = terms.deployment is not None and not terms.deployment.is_rehearsal
+        yield fill("assumes.first_run" if is_deployed else "assumes.this_run")
     if trusted_parts(terms.algorithm):
-        yield f"Tried before training, which proves nothing. {' '.join(terms.part_trials)}"
+        yield fill("assumes.trials", sentences=" ".join(terms.part_trials))
     if terms.isolation_note is not None:
         yield terms.isolation_note
-    yield "How many clients there are, and how many examples each holds, is public."
+    yield fill("assumes.public_clients")
     most = terms.population.max_multiplicity
-    yield "No two clients hold the same example." if most == 1 else f"At most {most} clients hold the same example."
+    yield fill("assumes.disjoint_clients") if most == 1 else fill("assumes.overlapping_clients", most=most)
     if terms.data.public_examples is not None:
-        public = f"{terms.data.public_examples:,} examples that no client holds"
-        yield f"{public} are public, by declaration: nobody protects them."
+        yield fill("assumes.public_examples", examples=f"{terms.data.public_examples:,}")
     yield from terms.data.facts
     if terms.data.person is not None:
         yield person_bound.assumption(terms.data.person, deployed=not terms.data.is_here)
 
 
+def _plan_assumptions(
+    terms: Terms, completed: int, counted: int, released: Sequence[ReleasedRound] | None, whole: str
+) -> Iterator[str]:
+    """Yield why less than the whole plan may be counted. Else `whole` is what holds, the plan's ε."""
+    if counted < terms.rounds:
+        yield fill("assumes.early_end", completed=completed, rounds=terms.rounds, epsilon=whole)
+    if released is None or terms.spent_epsilon(counted, released) == terms.spent_epsilon(counted):
+        return
+    if len(released) < counted:
+        lost = counted - len(released)
+        yield fill("assumes.dropouts_and_lost_rounds", lost=lost, completed=completed, epsilon=whole)
+    else:
+        yield fill("assumes.dropouts", epsilon=whole)
+
+
+def _leaving_assumption(terms: Terms, completed: int) -> Iterator[str]:
+    """Yield which clients left when their budget was spent."""
+    left = {client: rounds for client, rounds in terms.round_limits.items() if rounds < completed}
+    few = ", ".join(
+        fill("assumes.client_left", client=client, round=rounds) for client, rounds in list(left.items())[:6]
+    )
+    if len(left) > 6:
+        yield fill("assumes.more_clients_left", clients=few, more=len(left) - 6)
+    elif left:
+        yield fill("assumes.clients_left", clients=few)
+
+
 def _simulation_note(terms: Terms) -> str:
     """Return where the clients are: simulated, rehearsed on one machine, or real."""
     if terms.settings.engine.is_simulated:
-        return SIMULATED
-    return REHEARSED if terms.deployment is not None and terms.deployment.is_rehearsal else DEPLOYED
+        return fill("assumes.simulated")
+    is_rehearsal = terms.deployment is not None and terms.deployment.is_rehearsal
+    return fill("assumes.rehearsed" if is_rehearsal else "assumes.deployed")
 
 
 def _secure_sum_assumptions(terms: Terms, done: int) -> Iterator[str]:
@@ -227,17 +217,17 @@ def _secure_sum_assumptions(terms: Terms, done: int) -> Iterator[str]:
     integers = terms.algorithm.mechanism.integer_shares
     if not terms.algorithm.aggregation.is_secure or integers is None:
         return
-    few = f"at most {integers.colluding} of the clients tell" if integers.colluding else "no client tells"
-    yield (
-        f"The server learns the sum and nothing else; {few} it more; and no sum is made of fewer than "
-        f"{integers.fewest_clients} clients."
-    )
+    fewest = str(integers.fewest_clients)
+    if integers.colluding:
+        yield fill("assumes.secure_sum_colluding", colluding=integers.colluding, fewest=fewest)
+    else:
+        yield fill("assumes.secure_sum", fewest=fewest)
     degree = terms.settings.engine.mask_degree(terms.algorithm, terms.population)
     if degree is not None:
         yield from _mask_graph_assumption(degree, done)
     else:
-        yield 'The sums are secure: here they were added up in clear. engine = { kind = "secure" } makes them so.'
-    yield "What is rounded onto the lattice is computed in floating point; from there on all is whole numbers."
+        yield fill("assumes.sums_in_clear")
+    yield fill("assumes.lattice")
 
 
 def _mask_graph_assumption(degree: Degree, rounds: int) -> Iterator[str]:
@@ -245,11 +235,14 @@ def _mask_graph_assumption(degree: Degree, rounds: int) -> Iterator[str]:
     if degree.assumptions is None:
         return
     assumed, every = degree.assumptions, rounds * degree.assumptions.chance  # each round may have a session of its own
-    yield (
-        f"Each client shares masks with {degree.neighbours} others, on a random graph. Against a server that keeps the "
-        f"rules, with up to {assumed.colluding:.0%} of the clients on its side and {assumed.leaving:.0%} gone, they "
-        f"hide all but the sum, save for a chance of 2^-{assumed.security_bits:g} a round: over {rounds:,} rounds "
-        f"that may add up to {round_up(every, 2)} to δ, which is not counted."
+    yield fill(
+        "assumes.mask_graph",
+        neighbours=degree.neighbours,
+        colluding=f"{assumed.colluding:.0%}",
+        leaving=f"{assumed.leaving:.0%}",
+        bits=f"{assumed.security_bits:g}",
+        rounds=f"{rounds:,}",
+        probability=round_up(every, 2),
     )
 
 
@@ -257,27 +250,24 @@ def _uncovered_sentences(
     terms: Terms, shared_budgets: list[dict[str, Any]], others: Sequence[str], metrics: Collection[str] | None
 ) -> Iterator[str]:
     for budget in shared_budgets:
-        yield (
-            f"Other runs on the same data. With all that its ledger counts, ε = {round_up(budget['spent'])} of "
-            f"{compact(budget['epsilon'])} at δ = {compact(budget['delta'])} is spent for one "
-            f"{unit_name(from_plain(Unit, budget['unit']))} against the {budget['view']}."
+        yield fill(
+            f"not_covered.shared_ledger.{unit_name(from_plain(Unit, budget['unit']))}",
+            spent=round_up(budget["spent"]),
+            epsilon=compact(budget["epsilon"]),
+            delta=compact(budget["delta"]),
+            against=fill(f"not_covered.budget_against.{budget['view']}"),
         )
     if others:
-        yield (
-            f"Other runs of this deployment on the same data, {len(others)} when this was written: "
-            f"{', '.join(others)}. What they reveal comes on top of ε; each client's own ledger counts all of them."
-        )
+        yield fill("not_covered.other_runs", count=len(others), names=", ".join(others))
     yield from terms.data.not_covered
     if terms.data.person is not None:
         yield person_bound.uncovered_sentence(terms.data.person)
-    if metrics is None or metrics:
-        named = "The metrics" if metrics is None else list_metrics(metrics)
-        yield f"{named}, computed without noise on test examples."
-        if terms.data.kind == "regression":
-            yield "The error of a constant (constant_mse), which is the mean of the clients' targets, without noise."
+    if metrics is None:
+        yield fill("not_covered.unnamed_metrics")
+    elif metrics:
+        yield fill("not_covered.metrics", metrics=list_metrics(metrics))
+    if terms.data.kind == "regression" and (metrics is None or metrics):
+        yield fill("not_covered.constant")
     if terms.settings.evaluate_training:
-        yield "The same on training examples (evaluate_training), and the gap between the two, without noise."
-    yield (
-        "The norms, shares, signal-to-noise ratios, traffic and cohort sizes in rounds.jsonl, which are there to "
-        "diagnose the run."
-    )
+        yield fill("not_covered.training_metrics")
+    yield fill("not_covered.diagnostics")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from discreet.errors import InvalidInput
-from discreet.privacy.wording import DATA_RANGES
+from discreet.words import fill
 
 OPTION = "--accept-data-ranges"
 FIX = "Replace them by publicly known ranges and delete the line taken_from_data, or accept this with {how}."
@@ -12,7 +12,8 @@ FIX = "Replace them by publicly known ranges and delete the line taken_from_data
 def check_accepted(ranges_from_data: bool, *, accepted: bool) -> None:
     """Refuse ranges that were taken from the data, unless the user has accepted them."""
     if ranges_from_data and not accepted:
-        raise InvalidInput(DATA_RANGES, fix=FIX.format(how=f"{OPTION} (in Python: accept_data_ranges=True)"))
+        problem = fill("not_covered.ranges_warning")
+        raise InvalidInput(problem, fix=FIX.format(how=f"{OPTION} (in Python: accept_data_ranges=True)"))
 
 
 def plan_warnings(ranges_from_data: bool) -> Iterator[str]:
@@ -23,4 +24,4 @@ def plan_warnings(ranges_from_data: bool) -> Iterator[str]:
 def warnings(ranges_from_data: bool) -> Iterator[str]:
     """Yield the warning that belongs next to the promise, before a run and after it."""
     if ranges_from_data:
-        yield DATA_RANGES
+        yield fill("not_covered.ranges_warning")

@@ -7,6 +7,7 @@ from discreet.experiment.promise.promise import Privacy
 from discreet.privacy.ledger import Budget
 from discreet.privacy.release import Person
 from discreet.privacy.wording import unit_name
+from discreet.words import fill
 
 
 def check_data(kept: Person | None, privacy: Privacy | None, *, private: bool) -> None:
@@ -52,22 +53,15 @@ def check_budgets(budgets: Sequence[Budget], privacy: Privacy | None, where: str
 
 def assumption(person: Person, *, deployed: bool) -> str:
     """Return the rule by which rows are left out. Real clients see only their own tables."""
-    rows = _rows(person)
-    if deployed:
-        return (
-            f"Of each person, named by column {person.column!r}, a client uses at most {rows}, the first in its own "
-            "table, and leaves the others out. That no person has rows at two clients was declared, and not checked."
-        )
-    return (
-        f"Of each person, named by column {person.column!r}, at most {rows} are used, the first in the table's order, "
-        "in the client of the first of them. Other rows are left out, by this rule, which looks at one person at a "
-        "time; clients' numbers of examples are those that are left."
-    )
+    column, most = repr(person.column), f"{person.max_examples:,}"
+    if person.max_examples == 1:
+        return fill("assumes.one_row_at_client" if deployed else "assumes.one_row_of_person", column=column)
+    return fill("assumes.rows_at_client" if deployed else "assumes.rows_of_person", column=column, most=most)
 
 
 def uncovered_sentence(person: Person) -> str:
     """Return what the card lists as not covered by the guarantee."""
-    return f"How many rows were left out because a person, by column {person.column!r}, has more or is in two clients."
+    return fill("not_covered.rows_left_out", column=repr(person.column))
 
 
 def owner_notices(person: Person | None, rows_left_out: int) -> Iterator[str]:

@@ -20,7 +20,7 @@ from discreet.planning.planner.slider_question import MOST, Question
 from discreet.planning.traffic import expected_traffic
 from discreet.privacy import accountant, calibration
 from discreet.privacy.calibration import EpsilonTarget
-from discreet.privacy.wording import VIEWERS, sentence
+from discreet.privacy.wording import sentence
 
 SPREAD = 16.0  # a curve goes from a sixteenth of the current number to sixteen times it
 FALSE_ALARMS = 0.001
@@ -62,7 +62,7 @@ def answer_question(question: Question, patience: float = math.inf) -> dict[str,
         "epsilon": epsilon,
         "noise_to_signal": noise_to_signal(algorithm, question.population(), question.dimension),
         "bytes": question_traffic(question, algorithm),
-        "sentence": sentence(VIEWERS[question.view], question.unit, promised.relation, FALSE_ALARMS, recognised),
+        "sentence": sentence(question.view, question.unit, promised.relation, FALSE_ALARMS, recognised),
         "warnings": list(plan_warnings(algorithm, question.population(), [promise], distinct)),
         "curves": {
             "epsilon": _curve(noises, noise, until, lambda x: _epsilon_at(question, x)),
