@@ -29,7 +29,7 @@ class Dirichlet:
     """
 
     is_disjoint: ClassVar[bool] = True
-    label_rule: ClassVar[str] = "a Dirichlet draw"
+    is_by_label: ClassVar[bool] = True
     kind: Literal["dirichlet"] = "dirichlet"
     alpha: Positive
     sizes: Literal["free", "equal"] = "free"

@@ -18,7 +18,7 @@ class Iid:
     """Assign examples at random. Clients are disjoint, and their sizes differ by at most one example."""
 
     is_disjoint: ClassVar[bool] = True
-    label_rule: ClassVar[str] = ""
+    is_by_label: ClassVar[bool] = False
     kind: Literal["iid"] = "iid"
 
     def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
@@ -32,7 +32,7 @@ class StratifiedSplit:
     """Give each client an equal share of every label. Clients are disjoint; counts per label differ by at most one."""
 
     is_disjoint: ClassVar[bool] = True
-    label_rule: ClassVar[str] = "equal shares of each"
+    is_by_label: ClassVar[bool] = True
     kind: Literal["stratified"] = "stratified"
 
     def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
@@ -53,7 +53,7 @@ class ByGroup:
     """
 
     is_disjoint: ClassVar[bool] = True
-    label_rule: ClassVar[str] = ""
+    is_by_label: ClassVar[bool] = False
     kind: Literal["by_group"] = "by_group"
 
     def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
@@ -87,7 +87,7 @@ class Shards:
     """
 
     is_disjoint: ClassVar[bool] = True
-    label_rule: ClassVar[str] = "sorted into shards"
+    is_by_label: ClassVar[bool] = True
     kind: Literal["shards"] = "shards"
     per_client: Count = 1
 
@@ -111,7 +111,7 @@ class OverlappingSplit:
     """
 
     is_disjoint: ClassVar[bool] = False
-    label_rule: ClassVar[str] = ""
+    is_by_label: ClassVar[bool] = False
     kind: Literal["overlapping"] = "overlapping"
     fraction: Rate = 0.1
 

@@ -33,11 +33,11 @@ class Partition(Protocol):
 
     Attributes:
         is_disjoint: Whether no two clients hold the same example.
-        label_rule: How the targets decide which client gets an example, for the card. "" if they don't.
+        is_by_label: Whether the targets decide which client gets an example. Then the card says so.
     """
 
     is_disjoint: ClassVar[bool]
-    label_rule: ClassVar[str]
+    is_by_label: ClassVar[bool]
 
     def split(self, labels: Labels, clients: int | None, generator: torch.Generator) -> Split:
         """Assign the examples to clients.

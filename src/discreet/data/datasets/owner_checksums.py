@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from discreet.data.datasets.dataset_catalog import DataFile, DataSet
 from discreet.errors import InvalidInput
+from discreet.words import fill
 
 SUMS = "SHA256SUMS"  # written by sha256sum: a checksum, two spaces or a space and a star, and a name
 DIGITS = re.compile("[0-9a-f]{64}")
@@ -57,11 +58,8 @@ def describe_origin(contents: Sequence[FileContent], public: str) -> tuple[str, 
     own = [content.name for content in contents if content.owner_sha256]
     if not own:
         return (public,)
-    facts = (
-        f"{_name_files(own)} from the data's owner, who vouches for the checksum, and not publicly known; nobody here "
-        f"checked what {'it contains' if len(own) == 1 else 'they contain'}.",
-    )
-    return facts if len(own) == len(contents) else (*facts, f"Of the other files: {public}")
+    fact = _describe_files(own)
+    return (fact,) if len(own) == len(contents) else (fact, fill("data.owner.other_files", sentence=public))
 
 
 def disclose_checksums(contents: Sequence[FileContent]) -> tuple[str, ...]:
@@ -73,17 +71,18 @@ def disclose_checksums(contents: Sequence[FileContent]) -> tuple[str, ...]:
     if not own:
         return ()
     if len(own) <= FEW:
-        sums = ", ".join(f"{sha256} of {name}" for name, sha256 in own.items())
+        sums = ", ".join(fill("not_covered.checksum", sha256=sha256, name=name) for name, sha256 in own.items())
     else:
         lines = "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(own.items()))
-        sums = f"{hashlib.sha256(lines.encode()).hexdigest()} of the sorted {SUMS} of {len(own)} files"
-    return (f"That the data has this sha256, by which anybody can verify a guess at the whole file: {sums}.",)
+        sha256 = hashlib.sha256(lines.encode()).hexdigest()
+        sums = fill("not_covered.checksum_of_many", sha256=sha256, sums=SUMS, count=len(own))
+    return (fill("not_covered.checksums", checksums=sums),)
 
 
-def _name_files(names: Sequence[str]) -> str:
-    if len(names) <= FEW:
-        return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'}"
-    return f"{len(names)} files from {min(names)} to {max(names)} are"
+def _describe_files(names: Sequence[str]) -> str:
+    if len(names) > FEW:
+        return fill("data.owner.many_files", count=len(names), first=min(names), last=max(names))
+    return fill("data.owner.one_file" if len(names) == 1 else "data.owner.few_files", files=", ".join(names))
 
 
 def _read_sums_file(sums: Path) -> dict[str, str]:

@@ -16,6 +16,7 @@ from discreet.part import Count, part
 from discreet.paths import Paths
 from discreet.randomness.torch_seed import seed_torch
 from discreet.user_code import Reference, build_module, find_code, kind_tag
+from discreet.words import fill
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,7 @@ class Scatternet:
             name="ScatterNet",
             module=ScatterNet(*shape[1:], self.depth, self.rotations),
             settings={"kind": self.kind, "version": VERSION, "depth": self.depth, "rotations": self.rotations},
-            facts=(
-                f"Inputs are ScatterNet features of the images (depth {self.depth}, {self.rotations} directions): a "
-                "fixed and public transform. Nothing was fitted on the clients' data.",
-            ),
+            facts=(fill("data.scatternet", depth=self.depth, rotations=self.rotations),),
         )
 
 
@@ -105,11 +103,8 @@ class UserExtractor:
                     name: tensor_digest(tensor) for name, tensor in state.items() if isinstance(tensor, torch.Tensor)
                 },
             },
-            facts=(f"Inputs are features of the images by {self.kind}, which is frozen and not trained here.",),
-            not_covered=(
-                f"The data that {self.kind} was trained on before is not known to Discreet: people in that data are "
-                "not protected by this guarantee.",
-            ),
+            facts=(fill("data.own_features", extractor=self.kind),),
+            not_covered=(fill("not_covered.extractor_data", extractor=self.kind),),
         )
 
 

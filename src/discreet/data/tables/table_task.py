@@ -20,10 +20,8 @@ from discreet.lazy_torch import torch
 from discreet.part import Count, NonNegative, part
 from discreet.paths import Paths
 from discreet.privacy.release import Person
+from discreet.words import fill
 
-RANGES_FROM_DATA = (
-    "The ranges that scale the columns: they were taken from the data, and reveal something about it beyond ε."
-)
 READERS: dict[str, Callable[[Path], Table]] = {"csv": open_csv, "parquet": open_parquet}
 
 
@@ -89,7 +87,7 @@ class TableTask:
         data = DataFacts(
             kind="classification" if isinstance(encoding.label, Values) else "regression",
             facts=_describe_data(self, encoding, ranges),
-            not_covered=(RANGES_FROM_DATA,) if ranges.taken_from_data else (),
+            not_covered=(fill("not_covered.ranges"),) if ranges.taken_from_data else (),
             ranges_from_data=ranges.taken_from_data,
             distinct_examples=sum(self._training_sizes(rows)) if self.max_multiplicity == 1 else None,
             person=person,
@@ -210,16 +208,16 @@ def _load_clients(
 
 def _describe_data(source: TableTask, encoding: Encoding, ranges: Ranges) -> tuple[str, ...]:
     """Say on the card how columns are encoded. Bounds that were taken from the data are not printed."""
+    public = [] if ranges.taken_from_data else [fill("data.table.public_ranges")]
     facts = [
-        "Columns are scaled to [-1, 1] by their ranges, listed values become one input each, and values outside a "
-        "range are moved to its end."
-        + ("" if ranges.taken_from_data else " The ranges are public: nothing was fitted on the clients' data."),
-        f"Clients are the values of column {source.client!r}; their names and numbers of examples are public.",
+        " ".join([fill("data.table.scaling"), *public]),
+        fill("data.table.clients", column=repr(source.client)),
     ]
-    if isinstance(encoding.label, Range):
-        low, high = encoding.label.min, encoding.label.max
-        bounds = "" if ranges.taken_from_data else f"from [{low:g}, {high:g}] "
-        facts.append(f"The label {source.label!r} is scaled {bounds}to [-1, 1], and so are errors.")
+    if isinstance(encoding.label, Range) and ranges.taken_from_data:
+        facts.append(fill("data.table.label", label=repr(source.label)))
+    elif isinstance(encoding.label, Range):
+        bounds = {"low": f"{encoding.label.min:g}", "high": f"{encoding.label.max:g}"}
+        facts.append(fill("data.table.label_from", label=repr(source.label), **bounds))
     if source.test_fraction:
-        facts.append(f"{source.test_fraction:.0%} of each client's examples are held out for evaluation.")
+        facts.append(fill("data.held_out_by_client", share=f"{source.test_fraction:.0%}"))
     return (*facts, describe_multiplicity(source.max_multiplicity))

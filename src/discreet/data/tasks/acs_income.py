@@ -19,6 +19,7 @@ from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
 from discreet.part import Count, Probability, part
 from discreet.paths import Paths
+from discreet.words import fill
 
 
 class Codes(NamedTuple):
@@ -57,14 +58,6 @@ FEATURES: dict[str, Range | Codes] = {
 LABEL = "PINCP"
 HEADER = ",".join([*FEATURES, LABEL])
 WIDTH = sum(len(feature.starts) if isinstance(feature, Codes) else 1 for feature in FEATURES.values())
-
-PUBLIC = "ACSIncome of 2018 is public data (the US Census Bureau's), treated as if it were private."
-FACTS = (
-    "Age, schooling and weekly hours are scaled to [-1, 1] by the ranges of the PUMS dictionary; class of worker, "
-    "married or not, relationship, sex, race, the dictionary's 25 groups of occupations and 10 regions of birth "
-    "become one input per value: nothing was fitted on the clients' data.",
-    "States and their numbers of examples are public.",
-)
 
 
 @part
@@ -114,9 +107,10 @@ class AcsIncome:
             group_names=states,
             label=LABEL,
             facts=(
-                *describe_origin(contents, PUBLIC),
-                *FACTS,
-                f"{self.test_fraction:.0%} of each state's examples are held out for evaluation.",
+                *describe_origin(contents, fill("data.acs_income.public")),
+                fill("data.acs_income.inputs"),
+                fill("data.public_states"),
+                fill("data.held_out_by_state", share=f"{self.test_fraction:.0%}"),
             ),
             not_covered=disclose_checksums(contents),
         )

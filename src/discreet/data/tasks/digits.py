@@ -18,16 +18,12 @@ from discreet.extras import missing_library
 from discreet.lazy_torch import torch
 from discreet.part import Count, Probability, part
 from discreet.paths import Paths
+from discreet.words import fill
 
 FILE = Path(__file__).parents[1] / "datasets" / "optical_digits.npz"
 EXAMPLES = 1797
 WHITE = 16.0  # the format's largest pixel value
 CENTRE = 0.3
-FACTS = (
-    "The digits are public data (UCI's optical digits), treated as if they were private.",
-    f"Pixels are divided by {WHITE:g}, the format's largest value, and centred at {CENTRE:g}, a public "
-    "constant: nothing was fitted on the clients' data.",
-)
 
 
 @part
@@ -62,7 +58,7 @@ class Digits:
             test_targets=labels[test],
             kind="classification",
             classes=10,
-            facts=FACTS,
+            facts=_describe_data(),
         )
         return examples.with_public(self.public_examples).build_task(self.clients, self.partition, generator)
 
@@ -79,7 +75,7 @@ class Digits:
         sizes = tuple(least + (client < more) for client in range(self.clients))
         data = DataFacts(
             kind="classification",
-            facts=FACTS,
+            facts=_describe_data(),
             not_covered=(),
             ranges_from_data=False,
             distinct_examples=count,
@@ -98,3 +94,7 @@ class Digits:
                 fix="Every client needs an example, and so does the test.",
             )
         return size
+
+
+def _describe_data() -> tuple[str, ...]:
+    return fill("data.digits.public"), fill("data.digits.pixels", white=f"{WHITE:g}", centre=f"{CENTRE:g}")

@@ -10,6 +10,7 @@ from discreet.data.partition_contract import Labels
 from discreet.data.tasks.task import Kind, Task, split_held_out, training_size
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
+from discreet.words import fill
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +21,7 @@ class Examples:
         kind: Classification or regression.
         classes: Number of classes; for a regression, number of outputs.
         groups: The group of each training example, as an index into `group_names`. None if the data has no groups.
-        label: What a target is called on the card.
+        label: What a target is called on the card. None for a class label.
         facts: Sentences for the card: how inputs are scaled, and what is public.
         not_covered: Sentences for the card about what the guarantee does not cover.
         public: Inputs and targets that belong to no client.
@@ -37,7 +38,7 @@ class Examples:
     classes: int
     groups: Tensor | None = None
     group_names: tuple[str, ...] = ()
-    label: str = "class label"
+    label: str | None = None
     facts: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
     public: tuple[Tensor, Tensor] | None = None
@@ -116,21 +117,16 @@ class Examples:
 def _describe_test_split(fraction: float | None) -> tuple[str, ...]:
     if fraction is None:
         return ()
-    return (
-        "The official test examples are assigned to clients with the others, and "
-        f"{fraction:.0%} of each client's examples are held out for evaluation.",
-    )
+    return (fill("data.test_split", share=f"{fraction:.0%}"),)
 
 
 def _describe_overlap(multiplicity: int) -> tuple[str, ...]:
     if multiplicity == 1:
         return ()
-    return (
-        f"Clients overlap: up to {multiplicity} clients hold the same example, and the guarantee counts all of them.",
-    )
+    return (fill("data.overlap", most=multiplicity),)
 
 
-def _disclose_partition(partition: AnyPartition, label: str) -> tuple[str, ...]:
-    if not partition.label_rule:
+def _disclose_partition(partition: AnyPartition, label: str | None) -> tuple[str, ...]:
+    if not partition.is_by_label:
         return ()
-    return (f"Which client holds which examples: they were assigned by their {label} ({partition.label_rule}).",)
+    return (fill(f"not_covered.partition.{partition.kind}", label=label or fill("data.label.of_class")),)

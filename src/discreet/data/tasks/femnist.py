@@ -12,7 +12,6 @@ from discreet.data.partition import AnyPartition, ByGroup
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.image_examples import (
     WHITE,
-    WRITERS_ARE_PUBLIC,
     as_labels,
     describe_public_data,
     describe_scaling,
@@ -22,11 +21,11 @@ from discreet.data.tasks.image_examples import (
 from discreet.errors import InvalidInput
 from discreet.part import Count, Flag, part
 from discreet.paths import Paths
+from discreet.words import fill
 
 FILE = "femnist_540_writers.npz"
 ARRAYS = ("images", "labels", "writer", "split", "writer_ids", "writer_complete")
 TRAIN, TEST = 0, 1
-PUBLIC_WRITERS = "The writers of whom the file contains only LEAF's test examples are public: none of them is a client."
 
 
 @part
@@ -71,9 +70,9 @@ class Femnist:
             facts=(
                 *describe_origin([content], describe_public_data("FEMNIST")),
                 describe_scaling(),
-                "Images are inverted, so that ink is bright as in MNIST.",
-                WRITERS_ARE_PUBLIC,
-                *([PUBLIC_WRITERS] if self.public_writers else []),
+                fill("data.inverted"),
+                fill("data.public_writers"),
+                *([fill("data.incomplete_writers")] if self.public_writers else []),
             ),
             not_covered=disclose_checksums([content]),
         )

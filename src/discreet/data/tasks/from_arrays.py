@@ -14,8 +14,7 @@ from discreet.data.tasks.task import Kind, Task
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
 from discreet.part import Count, from_plain
-
-AS_GIVEN = "Inputs and targets are used as they were passed in: no guarantee here covers how they were prepared."
+from discreet.words import fill
 
 
 def clients_from_arrays(
@@ -124,8 +123,7 @@ def clients_from_datasets(
 
 def describe_multiplicity(multiplicity: int) -> str:
     """Say on the card who declared how many clients hold the same example."""
-    clients = "two clients" if multiplicity == 1 else f"more than {multiplicity} clients"
-    return f"The data's owner declared that no example is in {clients}; nobody checked."
+    return fill("data.declared_disjoint") if multiplicity == 1 else fill("data.declared_overlap", most=multiplicity)
 
 
 def _build_task(
@@ -142,14 +140,12 @@ def _build_task(
         classes = train.targets.shape[1] if train.targets.dim() > 1 else 1
     elif classes is None:
         classes = int(train.targets.max()) + 1
-        not_covered = (
-            f"The number of classes ({classes}) was taken from the data; set classes={classes} if it is public.",
-        )
+        not_covered = (fill("not_covered.class_count", classes=classes),)
     if test is None:
         inputs, targets = train.inputs[:0], train.targets[:0]
     else:
         inputs, targets = _as_tensor("test inputs", test[0]), _as_tensor("test targets", test[1])
-    facts = (AS_GIVEN, describe_multiplicity(train.max_multiplicity))
+    facts = (fill("data.as_given"), describe_multiplicity(train.max_multiplicity))
     return Task(name, train, inputs, targets, kind, classes, names, facts, not_covered, _public_examples(public))
 
 

@@ -12,10 +12,10 @@ from discreet.data.datasets.file_formats import LabelledImages, read_idx
 from discreet.data.tasks.examples import Examples
 from discreet.lazy_torch import Tensor, torch
 from discreet.paths import Paths
+from discreet.words import fill
 
 WHITE = 255  # the largest value of a byte
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # published for ImageNet, one per channel
-WRITERS_ARE_PUBLIC = "Writers and their numbers of examples are public."
 
 Scaling: TypeAlias = Literal["unit", "imagenet"]
 
@@ -83,15 +83,14 @@ def as_labels(values: NDArray[Any]) -> Tensor:
 
 def _describe_images(title: str, scaling: Scaling, limit: int | None) -> tuple[str, ...]:
     facts = (describe_public_data(title), describe_scaling(scaling))
-    return facts if limit is None else (*facts, f"Only the first {limit:,} training examples are used.")
+    return facts if limit is None else (*facts, fill("data.limit", limit=f"{limit:,}"))
 
 
 def describe_public_data(title: str) -> str:
     """Say on the card that the data set is public."""
-    return f"{title} is public data, treated as if it were private."
+    return fill("data.public", title=title)
 
 
 def describe_scaling(scaling: Scaling = "unit") -> str:
     """Say on the card how pixels are scaled."""
-    then = "" if scaling == "unit" else ", then standardised by ImageNet's published means and deviations"
-    return f"Pixels are divided by {WHITE}, the format's largest value{then}: nothing was fitted on the clients' data."
+    return fill("data.pixels" if scaling == "unit" else "data.standardised_pixels", white=WHITE)

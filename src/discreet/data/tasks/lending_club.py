@@ -20,6 +20,7 @@ from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
 from discreet.part import Count, Probability, part
 from discreet.paths import Paths
+from discreet.words import fill
 
 FILE = "loans_2007_2011.csv"
 TARGET, STATE = "int_rate", "addr_state"
@@ -81,18 +82,6 @@ CATEGORIES = {
     ),
 }
 
-PUBLIC = "Lending Club's loans of 2007 to 2011 are public data, treated as if they were private."
-FACTS = (
-    "The inputs are the data of the application and issue_d, the month in which the loan was issued, which may be some "
-    "weeks after the application was listed. Grade, sub_grade and installment are not used, because they follow from "
-    "the rate, nor loan_status and funded_amnt, which are known only later.",
-    "Numbers are scaled to [-1, 1] by public bounds, incomes and balances on a logarithmic scale; each listed value "
-    "becomes one input, dates become numbers of months, and missing values are replaced by public constants.",
-    f"The target is the interest rate in percentage points less {CENTRE:g}, a public constant: squared errors are in "
-    "squared percentage points.",
-    "States and their numbers of examples are public.",
-)
-
 
 @part
 class LendingClub:
@@ -135,8 +124,16 @@ class LendingClub:
             classes=1,
             groups=groups[train],
             group_names=tuple(states),
-            label="interest rate",
-            facts=(*describe_origin([content], PUBLIC), *FACTS, *self._describe_reduction()),
+            label=fill("data.label.interest_rate"),
+            facts=(
+                *describe_origin([content], fill("data.lending_club.public")),
+                fill("data.lending_club.inputs"),
+                fill("data.lending_club.scaling"),
+                fill("data.lending_club.target", centre=f"{CENTRE:g}"),
+                fill("data.public_states"),
+                fill("data.lending_club.held_out", share=f"{self.test_fraction:.0%}"),
+                *self._describe_reduction(),
+            ),
             not_covered=(*self._disclose_reduction(), *disclose_checksums([content])),
         )
         return examples.build_task(self.clients, self.partition, generator)
@@ -157,23 +154,18 @@ class LendingClub:
         return _principal_components(train.double(), self.components)
 
     def _describe_reduction(self) -> tuple[str, ...]:
-        held_out = f"{self.test_fraction:.0%} of all loans are held out for evaluation."
         match self.reduction:
             case "pca":
-                return (held_out,)
+                return ()
             case "projection":
-                how = f"Inputs are projected to {self.components} by a random matrix of a fixed seed"
-                return held_out, f"{how}: nothing was fitted on the clients' data."
+                return (fill("data.lending_club.projection", components=self.components),)
             case "none":
-                return held_out, "Nothing was fitted on the clients' data."
+                return (fill("data.lending_club.nothing_fitted"),)
 
     def _disclose_reduction(self) -> tuple[str, ...]:
         if self.reduction != "pca":
             return ()
-        return (
-            f"The {self.components} principal components and their mean were fitted on the clients' data, outside the "
-            "guarantee.",
-        )
+        return (fill("not_covered.principal_components", components=self.components),)
 
 
 def _principal_components(values: Tensor, count: int) -> tuple[Tensor, Tensor]:

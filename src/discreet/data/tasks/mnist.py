@@ -6,17 +6,12 @@ from typing import Literal
 import numpy as np
 
 from discreet.data.tasks.examples import Examples
-from discreet.data.tasks.image_examples import (
-    WRITERS_ARE_PUBLIC,
-    as_labels,
-    image_examples,
-    read_idx_files,
-    read_idx_images,
-)
+from discreet.data.tasks.image_examples import as_labels, image_examples, read_idx_files, read_idx_images
 from discreet.data.tasks.image_task import ImageTask
 from discreet.errors import InvalidInput
 from discreet.part import Count, Flag, part
 from discreet.paths import Paths
+from discreet.words import fill
 
 TRAIN = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")
 TEST = ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
@@ -54,6 +49,6 @@ class Mnist(ImageTask):
                 examples,
                 groups=as_labels(groups[: self.limit]),
                 group_names=tuple(f"writer {number}" for number in names),
-                facts=(*examples.facts, WRITERS_ARE_PUBLIC),
+                facts=(*examples.facts, fill("data.public_writers")),
             )
         return examples.with_public(self.public_examples)

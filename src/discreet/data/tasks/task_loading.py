@@ -15,6 +15,7 @@ from discreet.lazy_torch import torch
 from discreet.paths import Paths
 from discreet.privacy.release import Person
 from discreet.user_part import UserPart
+from discreet.words import fill
 
 
 def load_task(task: AnyTask, generator: torch.Generator, paths: Paths, person: Person | None = None) -> Task:
@@ -43,8 +44,8 @@ def load_task(task: AnyTask, generator: torch.Generator, paths: Paths, person: P
             fix="Return what discreet.clients_from_arrays or discreet.clients_from_csv returns.",
         )
     if isinstance(task, UserPart):
-        own = f"What {task.title} computes from the data before training."
-        facts = tuple(f"On the word of {task.kind}: {fact}" for fact in loaded.facts)
+        own = fill("not_covered.own_task", task=task.title)
+        facts = tuple(fill("data.on_word_of", task=task.kind, fact=fact) for fact in loaded.facts)
         loaded = replace(loaded, facts=facts, not_covered=(*loaded.not_covered, own))
     return loaded
 
