@@ -12,6 +12,7 @@ from discreet.secure_sums.lattice.grid import Grid, Load
 from discreet.secure_sums.lattice.lattice_encoding import Encoding
 from discreet.testing.part_failure import report_errors, require
 from discreet.testing.wrapped_part import wrap_part
+from discreet.words import fill
 
 CLIENTS = 4
 ROUNDING = 1e-5  # relative, for sums in single precision
@@ -50,7 +51,7 @@ def check_aggregation(aggregation: Aggregation, params: Params | None = None) ->
         _check_zero(fitted, params, encoding)
         worst = max(_check_sum(fitted, rows, params, encoding, grid) for rows in _blocks(params))
         _check_traffic(fitted, params)
-    return [f"Encoded, summed and decoded {CLIENTS} updates: the sum is off by at most {worst:.2g} in a coordinate."]
+    return [fill("trial.aggregation", clients=CLIENTS, error=f"{worst:.2g}")]
 
 
 def _blocks(params: Params) -> list[Params]:

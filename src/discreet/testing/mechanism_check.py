@@ -14,6 +14,7 @@ from discreet.testing.noise_trial import try_later_noise, try_noise
 from discreet.testing.trial_round import TrialRound
 from discreet.testing.update_bounds import check_bounds, check_finite, measure_movement
 from discreet.testing.wrapped_part import wrap_part
+from discreet.words import fill
 
 
 def check_mechanism(mechanism: Mechanism, clients: int = 4, sampling: AnySampling = Everyone()) -> list[str]:
@@ -72,13 +73,9 @@ def _try_group(trial: TrialRound) -> list[str]:
     if not trial.algorithm.aggregation.is_secure:
         check_finite("an empty cohort", trial.play(torch.zeros(0, trial.dimension)))
     if not mechanism.is_private:
-        return ["The mechanism declares no privacy; no noise was measured."]
-    values = "zero, small, huge, one-hot, aligned, infinite and NaN"
-    if mechanism.unit == "example":
-        values = "changes as large as one example may make"
-    empty = "" if trial.algorithm.aggregation.is_secure else ", and an empty cohort"
-    bounded = f"Tried {movement.tried} updates of one client ({values}){empty}: every result was finite."
-    tried = [bounded, *try_noise(trial, movement)]
+        return [fill("trial.no_privacy")]
+    bounds = "bounded" if trial.algorithm.aggregation.is_secure else "bounded_and_empty"
+    tried = [fill(f"trial.{bounds}.{mechanism.unit}", updates=movement.tried), *try_noise(trial, movement)]
     later = trial.later_round()
     try_later_noise(later, measure_movement(later))
     return tried

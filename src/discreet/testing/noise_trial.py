@@ -28,6 +28,7 @@ from discreet.testing.noise_statistics import (
 from discreet.testing.part_failure import require
 from discreet.testing.trial_round import TrialRound
 from discreet.testing.update_bounds import CLIENTS, Movement
+from discreet.words import fill
 
 MOST_VALUES = 2**20  # in the uploads of one round
 FRESH = "Draw noise from `rows` and `noise`, which are fresh for each round, client and run."
@@ -72,7 +73,7 @@ def try_noise(trial: TrialRound, movement: Movement) -> list[str]:
         PartFailed: There is less noise than declared, of another shape, or the same noise twice.
     """
     if soundness.has_thinned_noise(trial.algorithm):
-        return ["Not measured: noise, because clients remove some of it, and no sum is certified."]
+        return [fill("trial.noise_removed")]
     mechanism, grid = trial.algorithm.mechanism, trial.algorithm.grid(trial.population)
     fewest, most = trial.algorithm.sampling.cohort_bounds(trial.population)
     largest = max(CLIENTS, MOST_VALUES // trial.dimension)
@@ -84,7 +85,9 @@ def try_noise(trial: TrialRound, movement: Movement) -> list[str]:
         declared, known = (mechanism.sum_noise(grid, number, contributors) for number in (0, 1))
         name, noise = f"the sum of {clients} {'client' if clients == 1 else 'clients'}", draw_noise(trial, clients)
         if declared is not None:
-            tried.append(compare_noise(trial, name, noise.released, movement.released, declared))
+            measured = compare_noise(trial, name, noise.released, movement.released, declared)
+            number = "noise_of_one" if clients == 1 else "noise_of_sum"
+            tried.append(fill(f"trial.{number}.{mechanism.unit}", clients=clients, **measured))
             others = [draw_noise(trial.next_round(), clients), draw_noise(trial, clients, seed=1)]
             _check_fresh(noise.released, *(other.released for other in others))
         _check_deviation(trial, clients, noise.released, movement)
@@ -101,12 +104,12 @@ def _try_uploads(trial: TrialRound, clients: int, movement: Movement, declared: 
     if declared is None:
         return []
     if trial.algorithm.sparsifier.unsound_reason is not None:
-        return ["Not measured: noise on an upload, because the sparsifier changes what is noisy."]
+        return [fill("trial.upload_changed")]
     others = [draw_noise(trial.next_round(), clients), draw_noise(trial, clients, seed=1)]
     uploads = [sample.upload for sample in (noise, *others) if sample.upload is not None]
     measured = compare_noise(trial, "an upload", uploads[0], movement.upload, declared)
     _check_fresh(*uploads)
-    return [measured]
+    return [fill(f"trial.noise_of_upload.{trial.algorithm.mechanism.unit}", **measured)]
 
 
 def try_later_noise(trial: TrialRound, movement: Movement) -> None:
@@ -127,8 +130,10 @@ def try_later_noise(trial: TrialRound, movement: Movement) -> None:
         compare_noise(trial, f"an upload {place}", noise.upload, movement.upload, alone)
 
 
-def compare_noise(trial: TrialRound, name: str, values: Tensor, movement: dict[int, float], declared: Noise) -> str:
-    """Refuse noise that is less than declared, or of another shape. Return what was measured, in a sentence."""
+def compare_noise(
+    trial: TrialRound, name: str, values: Tensor, movement: dict[int, float], declared: Noise
+) -> dict[str, str]:
+    """Refuse noise that is less than declared, or of another shape. Return what was measured, for a sentence."""
     unit, ratio, moved = trial.algorithm.mechanism.unit, deviation_ratio(declared), movement[norm_order(declared)]
     measured = deviation(values) / moved if moved > 0 else math.inf
     declared_text = f"{ratio:.4g} is declared ({declared.kind})"
@@ -150,10 +155,12 @@ def compare_noise(trial: TrialRound, name: str, values: Tensor, movement: dict[i
             "Declare the noise that is drawn.",
         )
     _check_tensors(trial, name, values, SHORTFALL * ratio * moved, declared)
-    return (
-        f"Noise on {name} was {measured:.4g} times the most that one {unit} moved it by; {declared_text}. Measured on "
-        f"{values.numel():,} values."
-    )
+    return {
+        "measured": f"{measured:.4g}",
+        "ratio": f"{ratio:.4g}",
+        "kind": declared.kind,
+        "values": f"{values.numel():,}",
+    }
 
 
 def _check_tensors(trial: TrialRound, name: str, values: Tensor, least: float, declared: Noise) -> None:

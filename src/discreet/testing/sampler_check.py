@@ -16,6 +16,7 @@ from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
 from discreet.testing.part_failure import report_errors, require
 from discreet.testing.wrapped_part import wrap_part
+from discreet.words import fill
 
 DRAWS = 2000
 MOST_COINS = 2**22  # clients times draws
@@ -57,10 +58,7 @@ def try_sampler(sampler: Sampling, population: Population) -> list[str]:
         joined = _draw_cohorts(sampler, population, draws)
         _check_sizes(sampler, population, joined)
         _check_participation(sampler, population, joined)
-        valid = (
-            f"Drew {draws:,} cohorts of {population.clients:,} clients: sorted, distinct, within bounds, and the same "
-            "for the same generator."
-        )
+        valid = fill("trial.cohorts", draws=f"{draws:,}", clients=f"{population.clients:,}")
         return [valid, _check_price(sampler, population, joined)]
 
 
@@ -127,7 +125,7 @@ def _check_price(sampler: Sampling, population: Population, joined: Tensor) -> s
     """Refuse a draw that takes some client more often, or less independently, than `amplify` prices."""
     event, clients = sampler.amplify(NOISE, population), population.clients
     if event == NOISE:
-        return "The draw is priced as if it hid nothing, so its rate was not compared."
+        return fill("trial.unpriced_draw")
     if isinstance(event, PoissonSampled):
         rate = event.sampling_rate
         overlap = clients * rate**2, clients * rate**2 * (1 - rate**2)
@@ -151,10 +149,7 @@ def _check_price(sampler: Sampling, population: Population, joined: Tensor) -> s
     if isinstance(event, PoissonSampled):
         _check_spread(joined, rate)
     _check_overlap(joined, *overlap)
-    return (
-        f"No client joined more often than the declared rate of {rate:.4g} allows (the most frequent: "
-        f"{_largest_share(joined):.4g}), and cohorts differ as independent draws do."
-    )
+    return fill("trial.sampling_rate", rate=f"{rate:.4g}", largest=f"{_largest_share(joined):.4g}")
 
 
 def _largest_share(joined: Tensor) -> float:

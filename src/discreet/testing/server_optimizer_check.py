@@ -9,6 +9,7 @@ from discreet.algorithms.training.schedules import Schedule
 from discreet.params import Params, zeros_like
 from discreet.testing.part_failure import report_errors, require
 from discreet.testing.wrapped_part import wrap_part
+from discreet.words import fill
 
 KEEP_STATE = "Keep all that a step depends on in the state that it returns: a checkpoint stores nothing else."
 STEPS = 20
@@ -42,7 +43,7 @@ def check_server_optimizer(optimizer: ServerOptimizer, params: Params | None = N
             f"The same {step + 1} steps from the same model gave two results.",
             KEEP_STATE,
         )
-    return [f"Took {STEPS} steps of the server twice: the results were equal and finite, and no argument was changed."]
+    return [fill("trial.server_steps", steps=STEPS)]
 
 
 def check_schedule(schedule: Schedule, rounds: int = 1000) -> list[str]:
@@ -74,7 +75,7 @@ def check_schedule(schedule: Schedule, rounds: int = 1000) -> list[str]:
         require(
             factor == again[k], f"Factor {k} was {factor} at first and then {again[k]}.", "Compute it from k alone."
         )
-    return [f"Read {rounds:,} factors of the schedule twice: finite, not negative, and the same."]
+    return [fill("trial.schedule", factors=f"{rounds:,}")]
 
 
 def _take_steps(optimizer: ServerOptimizer, start: Params) -> list[tuple[Params, State]]:

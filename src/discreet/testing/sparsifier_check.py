@@ -7,6 +7,7 @@ from discreet.algorithms.sparsifiers import Sparsifier
 from discreet.params import Params, count_values, norms, unflatten
 from discreet.testing.part_failure import report_errors, require
 from discreet.testing.wrapped_part import wrap_part
+from discreet.words import fill
 
 CLIENTS, ROUNDS = 4, 3
 MOST_VALUES = 50_000  # of all changes that are tried in a round
@@ -34,7 +35,7 @@ def check_sparsifier(sparsifier: Sparsifier, params: Params | None = None) -> li
     """
     sparsifier = wrap_part(Sparsifier, sparsifier)
     params = params or {"weight": torch.zeros(40, 50), "bias": torch.zeros(40), "shift": torch.zeros(1)}
-    tried = [f"Selected coordinates of {CLIENTS} clients in {ROUNDS} rounds: each alone, and the same again."]
+    tried = [fill("trial.selection", clients=CLIENTS, rounds=ROUNDS)]
     with report_errors("The sparsifier"):
         for round in range(ROUNDS):
             announcement = _check_announcement(sparsifier, params, round)
@@ -47,11 +48,9 @@ def check_sparsifier(sparsifier: Sparsifier, params: Params | None = None) -> li
             if not sparsifier.depends_on_data:
                 _check_independence(sparsifier, rows, chosen, announcement, params)
     if sparsifier.has_common_mask:
-        tried.append("All clients left out the same announced coordinates.")
+        tried.append(fill("trial.common_mask"))
     if not sparsifier.depends_on_data:
-        tried.append(
-            f"No change of an update moved its selection by more than itself, in {ROUNDS * _changes(params)} tries."
-        )
+        tried.append(fill("trial.independent_selection", tries=ROUNDS * _changes(params)))
     return tried
 
 

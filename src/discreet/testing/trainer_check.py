@@ -20,6 +20,7 @@ from discreet.testing.noise_statistics import MAX_CORRELATION, correlation
 from discreet.testing.part_failure import report_errors, require
 from discreet.testing.trainer_trial import TrainerTrial, smallest_clients, synthetic_examples
 from discreet.testing.wrapped_part import wrap_part
+from discreet.words import fill
 
 ROUNDING = 1e-4  # relative, for updates in single precision
 MOST_GROUPS = 3
@@ -93,7 +94,7 @@ def _try(trial: TrainerTrial) -> list[str]:
     base = trial.train()
     require(_is_same(base, trial.train(ambient=1)), "The same training gave two updates.", STREAMS)
     updates = [base, *_try_clients(trial, base)]
-    tried = [f"Trained {len(trial.clients)} clients on synthetic data: no client changed the update of another."]
+    tried = [fill("trial.training", clients=len(trial.clients))]
     if exposure.example is not None:
         tried.append(_try_examples(trial, exposure, exposure.example))
     if exposure.update_norm is not None:
@@ -125,11 +126,11 @@ def _try_clients(trial: TrainerTrial, base: Tensor) -> list[Tensor]:
 
 def _try_examples(trial: TrainerTrial, exposure: Exposure, example: ExampleBound) -> str:
     if example.counted_noise is not same_noise:  # the bound holds for each sum, given what else depends on it
-        return "Not measured: what one example moves, because it is counted for each sum of an update by itself."
+        return fill("trial.example_by_sum")
     moved = _measure_examples(trial, exposure, example)
     if moved == 0:
-        return "Not measured: what one example moves, because no example that was replaced took part."
-    return f"One example moved an update by at most {moved:.3g} of its declared bound."
+        return fill("trial.example_absent")
+    return fill("trial.example_moved", moved=f"{moved:.3g}")
 
 
 def _measure_examples(trial: TrainerTrial, exposure: Exposure, example: ExampleBound) -> float:
@@ -166,13 +167,13 @@ def _check_norms(updates: list[Tensor], bound: float, norm_order: int) -> str:
         f"An update has a norm of {largest:.4g}, and `exposure` declares at most {bound:.4g}.",
         "Clip what is added up, and replace NaN and infinity by zero.",
     )
-    return f"The largest update had a norm of {largest:.4g}; at most {bound:.4g} is declared."
+    return fill("trial.update_norm", largest=f"{largest:.4g}", bound=f"{bound:.4g}")
 
 
 def _check_noise(trial: TrainerTrial) -> str:
     """Refuse noise that is missing or the same twice. Blank examples leave nothing but noise."""
     if not trial.has_real_inputs:
-        return "Not measured: the noise that training adds, because inputs are whole numbers."
+        return fill("trial.whole_inputs")
     blank = trial.with_examples(slice(None), torch.full_like(trial.inputs, torch.nan))
     results = {(round, seed): blank.train(round, seed) for round in (0, 1) for seed in (0, 1)}
     finite = all(bool(torch.isfinite(result).all()) for result in results.values())
@@ -190,7 +191,7 @@ def _check_noise(trial: TrainerTrial) -> str:
         require(
             abs(shared) < min(limit, 0.999), f"{name} carry the same noise: the correlation is {shared:.2f}.", STREAMS
         )
-    return "Noise in training was fresh in two rounds, runs and clients; its amount was not measured."
+    return fill("trial.training_noise")
 
 
 def _check_events(trainer: LocalTrainer, population: Population) -> None:

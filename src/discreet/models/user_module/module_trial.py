@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from discreet.algorithms.training.isolation_check import fixed_randomness
 from discreet.errors import DiscreetError, InvalidInput
+from discreet.words import fill
 
 T = TypeVar("T")
 FEW = 8  # examples that are tried one by one
@@ -66,17 +67,11 @@ def stateful_model_error() -> InvalidInput:
 
 def describe_verification(name: str, like: Tensor, *, own_code: bool) -> str:
     """Say on the card what was verified about a user's own model."""
-    trials = (
-        f"The model {name} was verified before training, on {like.device.type} in {str(like.dtype).split('.')[1]}: "
-        "replacing one example changed no other example's gradient, and replacing one client's data changed no other "
-        "client's gradient."
-    )
-    if not own_code:
-        return f"{trials} It runs only torch's own layers, as they are shipped."
-    return (
-        f"{trials} Repeated calls agreed. Its code is the user's own, so it gets one example at a time where examples "
-        "are protected, and a fresh copy of the module for every call, after which it may hold no new tensor. What it "
-        "keeps in other ways, for instance in files, is covered by these trials only."
+    return fill(
+        "assumes.verified_own_model" if own_code else "assumes.verified_model",
+        name=name,
+        device=like.device.type,
+        dtype=str(like.dtype).split(".")[1],
     )
 
 
