@@ -69,7 +69,7 @@ docs: .venv/.docs pages ## build the documentation site into site/; a warning or
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,lint]'
 	@touch $@
 
 .venv/.flower: $(READY)

@@ -57,7 +57,7 @@ def test_a_class_that_misses_a_member_cannot_be_built(contract: type) -> None:
     for name in STATED[contract]:
         whole = dict.fromkeys(STATED[contract])
         assert type("Whole", (contract,), whole)() is not None
-        with pytest.raises(TypeError, match=f"abstract method {name}"):
+        with pytest.raises(TypeError, match=f"abstract method '?{name}'?"):  # quoted from Python 3.12 on
             type("Incomplete", (contract,), {each: None for each in whole if each != name})()
 
 
