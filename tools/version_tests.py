@@ -37,6 +37,7 @@ Both take `PYTHON=python3.13` or the like. Flower pins libraries that we use too
 the tests of real clients run again with it; the table has the versions of the first.
 """
 BUILT_FROM = ("test", "ray")  # the extras of the first run; `test` contains train, report, secure, tables and check
+DEPLOY_TESTS = ("tests/deploy", "-m", "deploy", "--dist", "loadfile", "--timeout", "900")
 RUNTIME = ("train", "report", "secure", "tables", "flower", "ray", "check")
 
 
@@ -44,34 +45,40 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("versions", choices=("floors", "newest"))
     parser.add_argument("--python", default=sys.executable, help="the interpreter of the environment")
-    parser.add_argument("--tests", default="", help="run these tests only, and don't write the page")
     options = parser.parse_args()
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    needed = runtime_requirements(pyproject)
+    needed, is_lowest = runtime_requirements(pyproject), options.versions == "floors"
+    flower = next(each for each in needed if each.name == "flwr")
     series = run(options.python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
     folder = ROOT / f".venv-{options.versions}-{series}"
-    if not folder.exists():
-        run(options.python, "-m", "venv", str(folder))
-    python, limits = str(folder / "bin" / "python"), folder / "constraints.txt"
-    lock = (ROOT / "constraints.txt").read_text(encoding="utf-8")
-    pins = floor_pins(needed, pyproject, lock) if options.versions == "floors" else []
-    limits.write_text("".join(f"{pin}\n" for pin in pins), encoding="utf-8")
-    pip = (python, "-m", "pip")
-    run(*pip, "uninstall", "--quiet", "--yes", "flwr")
-    install = (*pip, "install", "--quiet", "--upgrade", "--upgrade-strategy", "eager")
-    run(*install, "--constraint", str(limits), "--editable", f".[{','.join(BUILT_FROM)}]")
+    python = install(folder, options.python, list(floor_pins(needed, pyproject, read_lock())) if is_lowest else [])
     # An old library may use what its newest dependency calls deprecated, which is no concern of ours.
-    quiet = ["-W", "ignore::DeprecationWarning"] if options.versions == "floors" else []
-    outcomes = [run_tests(python, [*quiet, *options.tests.split()])]
+    quiet = ["-W", "ignore::DeprecationWarning"] if is_lowest else []
+    outcomes = [run_tests(python, quiet)]
     versions, newer = read_versions(python, needed), newer_versions(python, needed)
-    if not options.tests:
-        flower = next(each for each in needed if each.name == "flwr")
-        run(*pip, "install", "--quiet", lowest_pin(flower) if options.versions == "floors" else str(flower))
-        outcomes.append(run_tests(python, [*quiet, "tests/deploy", "-m", "deploy", "--dist", "loadfile", "--timeout", "900"]))
-        versions |= read_versions(python, [flower])
-        newer |= newer_versions(python, [flower])
-        write_section(options.versions, series, section_lines(needed, versions, newer, outcomes))
+    run(python, "-m", "pip", "install", "--quiet", lowest_pin(flower) if is_lowest else str(flower))
+    outcomes.append(run_tests(python, [*quiet, *DEPLOY_TESTS]))
+    versions |= read_versions(python, [flower])
+    newer |= newer_versions(python, [flower])
+    write_section(options.versions, series, section_lines(needed, versions, newer, outcomes))
     return int(any(code for code, _ in outcomes))
+
+
+def install(folder: Path, interpreter: str, pins: Sequence[str]) -> str:
+    """Make the environment without Flower, with these versions and else the newest; return its interpreter."""
+    if not folder.exists():
+        run(interpreter, "-m", "venv", str(folder))
+    python, limits = str(folder / "bin" / "python"), folder / "constraints.txt"
+    limits.write_text("".join(f"{pin}\n" for pin in pins), encoding="utf-8")
+    run(python, "-m", "pip", "uninstall", "--quiet", "--yes", "flwr")
+    upgrade = ("--upgrade", "--upgrade-strategy", "eager", "--constraint", str(limits))
+    run(python, "-m", "pip", "install", "--quiet", *upgrade, "--editable", f".[{','.join(BUILT_FROM)}]")
+    return python
+
+
+def read_lock() -> str:
+    """Return the text of the lock."""
+    return (ROOT / "constraints.txt").read_text(encoding="utf-8")
 
 
 def runtime_requirements(pyproject: Mapping[str, Any]) -> list[Requirement]:
