@@ -144,7 +144,7 @@ def read_built(wheel: Path) -> tuple[str, str, bool]:
 
 def try_core(folder: Path, wheel: Path, code: dict[str, object]) -> None:
     """Install the core alone: it accounts and keeps a ledger, it is small, and torch is not there."""
-    python = install(folder, str(wheel))
+    python = install(folder, str(wheel), [])  # the newest versions: what `pip install discreet` gives
     absent = f"import importlib.util as u, sys; sys.exit(any(map(u.find_spec, {ABSENT_FROM_CORE!r})))"
     run(str(python), "-c", absent, cwd=folder)
     try_command_line(folder, code)
@@ -154,7 +154,7 @@ def try_core(folder: Path, wheel: Path, code: dict[str, object]) -> None:
 
 def try_everything(folder: Path, wheel: Path, code: dict[str, object]) -> None:
     """Install all extras: the demo runs, a private run ends with its card, and its ledger verifies."""
-    install(folder, f"{wheel}[all]")
+    install(folder, f"{wheel}[all]", ["--constraint", str(ROOT / "constraints.txt")])
     try_command_line(folder, code)
     discreet(folder, "demo")
     discreet(folder, "run", "--set", "rounds=2", "--out", "first")
@@ -179,12 +179,11 @@ def try_command_line(folder: Path, code: dict[str, object]) -> None:
     discreet(folder, "algorithms")
 
 
-def install(folder: Path, requirement: str) -> Path:
-    """Install a wheel into a new environment, with the versions of constraints.txt; return its Python."""
+def install(folder: Path, requirement: str, options: Sequence[str]) -> Path:
+    """Install a wheel into a new environment, with these options of pip; return its Python."""
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
-    constraints = str(ROOT / "constraints.txt")
-    run(str(python), "-m", "pip", "install", "--quiet", "--constraint", constraints, requirement, cwd=folder)
+    run(str(python), "-m", "pip", "install", "--quiet", *options, requirement, cwd=folder)
     return python
 
 

@@ -136,7 +136,8 @@ def test_ten_processes_killed_in_mid_work_have_spent_at_least_what_they_told(pat
         committed = [key for what, key in told if what == "committed"]
         divergence = sum(1 / (2 * (50.0 if int(key.split("/")[1]) % 3 == 2 else 100.0) ** 2) for key in committed)
         summary = Ledger.open(path).summary()
-        assert spent_epsilon(summary) >= (filter_epsilon(order, order * divergence) if committed else 0.0)
+        reported = filter_epsilon(order, order * divergence) if committed else 0.0
+        assert spent_epsilon(summary) >= reported * (1 - 1e-12)  # the two sums are rounded in another order
         assert summary["releases"]["committed"] >= len(committed)
         on_disk = {record["key"] for record in lines(path) if record["type"] == "reserve"}
         assert on_disk >= {key for _, key in told}
