@@ -28,7 +28,7 @@ from discreet.experiment.loop.outcome import Outcome
 from discreet.experiment.loop.session import Session
 from discreet.experiment.promise.promise import Privacy
 from discreet.experiment.run_directory import run_keys
-from discreet.experiment.run_directory.resume_check import check_version
+from discreet.experiment.run_directory.resume_check import check_model_files, check_version
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.experiment.terms import Terms
 from discreet.models import AnyModel
@@ -288,7 +288,7 @@ def _open_session(
         write_page(outcome.record.path)
         return run_of_outcome(outcome, job.model.module_with_params(job.model.params))
 
-    return Session(loop, conclude)
+    return Session(loop, conclude, is_open=is_stop_free)
 
 
 def load(
@@ -409,6 +409,7 @@ def _rebuild_module(record: RunRecord, data_dir: Path | None, trust: Trust) -> n
             f"{record.path} was made from Python, and only that program knows its module.",
             fix="Pass it: discreet.load(directory, module=...).",
         )
+    check_model_files(record)
     experiment = _read_experiment(record)
     generator = torch.Generator()  # any will do: the weights come from the record
     paths = Paths.default(Path(record.identity.folder), data_dir, trust)

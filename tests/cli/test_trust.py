@@ -11,6 +11,7 @@ import typer
 import discreet as package
 from discreet import api
 from discreet.data.tasks.digits import Digits
+from discreet.errors import InvalidInput
 from discreet.models.networks.user_model import UserModel
 from discreet.trust import UntrustedCode
 from tests.cli.conftest import Discreet
@@ -119,12 +120,25 @@ def test_loading_a_run_runs_no_code_until_its_model_is_wanted(discreet: Discreet
     assert api.load("first").model is not None
 
 
-def test_python_m_discreet_takes_no_module_from_the_current_folder(tmp_path: Path) -> None:
+def test_a_model_is_not_built_by_other_code_than_it_was_trained_with(discreet: Discreet, mark: Path) -> None:
+    discreet("run mine.toml --out first --trust")
+    net = Path("net.py").read_text()
+    Path("net.py").write_text(f"{net}\n# another model\n")
+    run = api.load("first", trust=True)
+    assert run.guarantee is not None
+    with pytest.raises(InvalidInput, match=r"net\.py has changed since the run in first was trained"):
+        _ = run.model
+    Path("net.py").write_text(net)
+    assert api.load("first", trust=True).model is not None
+
+
+@pytest.mark.parametrize("options", ["-m discreet", "-um discreet", "-mdiscreet", "-m discreet.__main__"])
+def test_python_m_discreet_takes_no_module_from_the_current_folder(options: str, tmp_path: Path) -> None:
     """As `discreet` itself: another person's folder may hold a torch.py."""
     marked = [tmp_path / f"ran-{name}" for name in ("torch", "numpy", "typer", "pydantic", "difflib")]
     for path in marked:
         (tmp_path / f"{path.name.removeprefix('ran-')}.py").write_text(f"open({str(path)!r}, 'w').close()\n1 / 0\n")
-    command = [sys.executable, "-m", "discreet", "account", "gaussian", "--noise-multiplier", "1"]
+    command = [sys.executable, *options.split(), "account", "gaussian", "--noise-multiplier", "1"]
     ran = subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": SOURCE}, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert not [path for path in marked if path.exists()]

@@ -26,7 +26,7 @@ from discreet.errors import InvalidInput
 from discreet.experiment.job import Job
 from discreet.experiment.loop import round_player, training_loop
 from discreet.experiment.loop.outcome import Outcome
-from discreet.experiment.run_directory import fingerprint
+from discreet.experiment.run_directory import fingerprint, run_keys
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy import guarantee
 from discreet.privacy.ledger import Budget, Ledger, log
@@ -502,3 +502,12 @@ def test_a_gpu_draws_other_noise_than_a_cpu(prepare: PrepareJob, monkeypatch: py
     monkeypatch.setattr(Job, "device", torch.device("cuda"))
     after = asdict(fingerprint.take_fingerprint(job))
     assert {name for name in before if before[name] != after[name]} == {"device"}
+
+
+@pytest.mark.parametrize("name", ["../other", "/tmp/victim", "", "0123456789ABCDEF"])
+def test_a_run_directory_can_not_name_a_key_outside_the_folder_of_keys(name: str, tmp_path: Path):
+    (tmp_path / "other.key").write_text("mine")
+    for use in (run_keys.load_key, run_keys.delete_key):
+        with pytest.raises(InvalidInput, match="16 hexadecimal digits"):
+            use(name, tmp_path / "keys")
+    assert (tmp_path / "other.key").exists()

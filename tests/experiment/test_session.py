@@ -267,17 +267,59 @@ def test_the_model_of_a_session_is_the_one_that_the_run_ends_with(tmp_path: Path
     assert torch.equal(session.run.model.weight, weight)
 
 
-def test_a_loss_that_reaches_for_its_own_session_is_refused(tmp_path: Path):
-    sessions: list[d.Session[d.Run]] = []
+class WeightedLoss(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.factor = 1.0
+
+    def forward(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return self.factor * nn.functional.cross_entropy(outputs, targets)
+
+
+def closure_loss(held: dict[str, float]) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    return lambda outputs, targets: held["factor"] * nn.functional.cross_entropy(outputs, targets)
+
+
+@pytest.mark.parametrize("kind", ["module", "its weights", "closure"])
+def test_a_loss_that_the_loop_changes_ends_it_before_the_next_round(kind: str, tmp_path: Path):
+    """A round that a killed process played would be repeated with the same noise and another loss."""
+    held, module, weighted = {"factor": 1.0}, WeightedLoss(), nn.CrossEntropyLoss(weight=torch.ones(2))
+    loss = {"module": module, "its weights": weighted, "closure": closure_loss(held)}[kind]
+    session = open_session(tmp_path / "run", loss=loss, checkpoint_every=100)
+    next(session)
+    module.factor = held["factor"] = 0.0
+    weighted.weight.zero_()
+    with pytest.raises(InvalidInput, match="was changed between two rounds"):
+        next(session)
+    assert release_counts(tmp_path / "run") == {"committed": 1, "reserved": 0, "voided": 0}
+
+
+def test_a_forked_process_plays_no_round(tmp_path: Path):
+    with open_session(tmp_path / "run") as session:
+        next(session)
+        child = os.fork()
+        if child == 0:
+            try:
+                next(session)
+            except InvalidInput as error:
+                os._exit(0 if "belongs to the process that opened it" in str(error) else 2)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert session.run.rounds == 1
+
+
+def test_a_loss_that_reaches_for_its_own_session_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "reachable_sessions", [], raising=False)
 
     def loss(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        for session in sessions:
+        for session in sys.reachable_sessions:  # type: ignore[attr-defined]
             next(session)
         return nn.functional.cross_entropy(outputs, targets)
 
-    sessions.append(open_session(tmp_path / "run", loss=loss))
+    session = open_session(tmp_path / "run", loss=loss)
+    sys.reachable_sessions.append(session)  # type: ignore[attr-defined]
     with pytest.raises(InvalidInput, match="in the middle of a round"):
-        next(sessions[0])
+        next(session)
 
 
 def budget(epsilon: float) -> Budget:

@@ -30,7 +30,7 @@ learning_rate = 3.0
 OPTIONS = """\
 
 # Also possible, with what is used when they are left out:
-#   evaluate_every = 3               how often the model is tried on test data; about twenty times a run
+#   evaluate_every = 5               how often the model is tried on test data; about twenty times a run
 #   evaluate_training = false        true: on at most 10,000 training examples too, which shows the gap
 #   checkpoint_every = 1             rounds between two points from which `discreet run --resume` goes on
 #   engine = { kind = "embedded" }   or "reference": one client after the other; memory_gb bounds the first

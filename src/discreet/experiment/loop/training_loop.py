@@ -80,6 +80,7 @@ def start_loop(
         data_ranges=job.task.ranges_from_data,
         fingerprint=fingerprint.take_fingerprint(job),
         code=read_code_version().stamp,
+        model_files=fingerprint.own_files(job.folder, job.resolved_text, fingerprint.MODEL_TABLES),
     )
     asked: tuple[Ledger, Ticket] | None = None
     if ledger is not None:

@@ -7,6 +7,7 @@ is not secret: someone who knows it can test guesses, and can remove the noise t
 import hashlib
 import json
 import platform
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,8 @@ from discreet.module_files import ModuleFiles
 from discreet.randomness.streams import params_digest
 from discreet.user_code import code_places
 from discreet.user_part import user_parts
+
+MODEL_TABLES = ("model", "task")  # of an experiment: what a module is built from
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ def take_fingerprint(job: Job) -> Fingerprint:
         public_data=keyed_value("public data", None if job.public_data is None else _examples(job.public_data)),
         test_data=keyed_value("test data", [tensor_digest(tensor) for tensor in job.test_data]),
         model=keyed_value("model", code_digest(network, trained=trained)),
-        own_code=keyed_value("own code", [code_digest(*_user_objects(job)), *_own_files(job)]),
+        own_code=keyed_value("own code", [own_code_digest(job), *own_files(job.folder, job.resolved_text)]),
         source=keyed_value("source", discreet_source()),
         device=keyed_value("device", job.device.type),
         first_weights=keyed_value("first weights", params_digest(job.params).hex()),
@@ -130,19 +133,26 @@ def _examples(data: Federation) -> dict[str, Any]:
     return {name: tensor_digest(value) if isinstance(value, torch.Tensor) else value for name, value in held.items()}
 
 
-def _user_objects(job: Job) -> list[Any]:
-    """Return the user's loss and metric, and the objects of the user's own parts."""
-    return [*job.model.user_functions, *(own.target for own in user_parts(job.algorithm))]
+def own_code_digest(job: Job) -> str:
+    """Return a digest of the user's loss and metric and of the user's own parts, with the values that they hold."""
+    return code_digest(*job.model.user_functions, *(own.target for own in user_parts(job.algorithm)))
 
 
-def _own_files(job: Job) -> list[str]:
-    """Return digests of the Python files that an experiment names, and of the user's files that they import."""
-    if job.folder is None:
+def own_files(folder: Path | None, resolved: str, tables: Collection[str] | None = None) -> list[str]:
+    """Return name and digest of the Python files that an experiment names, and of the user's files that they import.
+
+    Args:
+        folder: The folder that file names are relative to. None for a run from Python, which names none.
+        resolved: The text of resolved.toml.
+        tables: The keys of the experiment to look at, such as `model`. None for all.
+    """
+    if folder is None:
         return []
-    files = ModuleFiles()
-    for place in {*code_places(toml_document.parse_toml(job.resolved_text, "resolved.toml"))}:
+    files, experiment = ModuleFiles(), toml_document.parse_toml(resolved, "resolved.toml")
+    looked_at = {key: value for key, value in experiment.items() if tables is None or key in tables}
+    for place in {*code_places(looked_at)}:
         if place.endswith(".py"):
-            files.add_file(job.folder / place)
+            files.add_file(folder / place)
         else:
             files.add_module(place)
     return files.lines()

@@ -7,11 +7,18 @@ would cancel in their difference; with other code, other noise might be drawn fo
 """
 
 import json
+from pathlib import Path
 
 from discreet.code_version import CodeVersion, read_code_version
 from discreet.errors import InvalidInput
 from discreet.experiment.job import Job
-from discreet.experiment.run_directory.fingerprint import Fingerprint, take_fingerprint, versions
+from discreet.experiment.run_directory.fingerprint import (
+    MODEL_TABLES,
+    Fingerprint,
+    own_files,
+    take_fingerprint,
+    versions,
+)
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.wording import join_words
 
@@ -73,6 +80,20 @@ def check_unchanged(job: Job, record: RunRecord) -> None:
             f"The run in {record.path} was started with {join_words(reasons)}, and can't go on with what is here "
             "now: its noise would be added to other numbers too, and cancel in their difference.",
             fix=f"Restore what it was started with, or {ANEW}.",
+        )
+
+
+def check_model_files(record: RunRecord) -> None:
+    """Refuse to build a model by other code than the run was trained with: its outputs would be another model's."""
+    folder, resolved = record.identity.folder, record.read_text("resolved.toml")
+    here = own_files(None if folder is None else Path(folder), resolved, MODEL_TABLES)
+    trained = {line.rpartition(" ")[0]: line for line in record.identity.model_files}
+    changed = [name for line in here if trained.get(name := line.rpartition(" ")[0], line) != line]
+    if changed:
+        raise InvalidInput(
+            f"{changed[0].removeprefix('file ')} has changed since the run in {record.path} was trained, so it may "
+            "build another model.",
+            fix="Restore the file, or pass the module that was trained: discreet.load(directory, module=...).",
         )
 
 

@@ -3,6 +3,7 @@
 Someone who has the key can draw the run's noise again and remove it, and run directories are passed around.
 """
 
+import re
 from pathlib import Path
 
 from discreet.durable_files import create_secret, state_folder
@@ -48,4 +49,6 @@ def delete_key(run: str, folder: Path | None) -> None:
 
 
 def _path(run: str, folder: Path | None) -> Path:
+    if not re.fullmatch(r"[0-9a-f]{16}", run):  # a run directory of another person could name any file
+        raise InvalidInput(f"run.json must name the run by 16 hexadecimal digits, and got {run!r}.")
     return (folder or default_folder()) / f"{run}.key"

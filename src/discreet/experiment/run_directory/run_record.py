@@ -20,7 +20,7 @@ import os
 import secrets
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -58,6 +58,7 @@ class RunIdentity:
         data_ranges: Whether ranges were taken from the data, which the user accepted at the start.
         fingerprint: Digests of data and code. None for a run of an older version, which can be read but not resumed.
         code: The stamp of the code that started the run. None for a run of an older version.
+        model_files: Name and digest of the user's files that build the model, for whoever loads it later.
     """
 
     id: str
@@ -69,6 +70,7 @@ class RunIdentity:
     data_ranges: bool = False
     fingerprint: Fingerprint | None = None
     code: str | None = None
+    model_files: Sequence[str] = ()
 
     @classmethod
     def read(cls, data: dict[str, Any]) -> "RunIdentity":
