@@ -1,5 +1,6 @@
 """No code that an experiment names runs before it is trusted, and what was trusted is what runs."""
 
+import json
 import py_compile
 import stat
 import sys
@@ -10,9 +11,9 @@ import pytest
 
 from discreet.durable_files import state_folder
 from discreet.errors import InvalidInput
-from discreet.trust import Trust, UntrustedCode
+from discreet.trust import CodeFile, OwnCode, Trust, UntrustedCode
 from discreet.trust_store import forget, read_trusted, remember, store_path, trust_remembered
-from discreet.user_code import find_code, load_object, run_code
+from discreet.user_code import find_code, find_file_code, load_object, run_code
 
 NOTHING = Trust.no_code("Ask first.")
 
@@ -169,3 +170,29 @@ def test_trust_in_files_holds_only_if_every_file_is_listed(tmp_path: Path, packa
     assert Trust.of_files([file.sha256 for file in code.files]).allows(code)
     assert not Trust.of_files([file.sha256 for file in code.files[1:]]).allows(code)
     assert not Trust.of_files([]).allows(find_code("builtins:exec", tmp_path))
+
+
+def test_no_file_has_the_digest_of_a_reference(tmp_path: Path) -> None:
+    """Somebody who trusts two harmless lines must not have trusted a program that they name."""
+    settings = {"arguments": {"command": "touch it-ran"}}
+    reference = OwnCode("posix:system", (), settings, is_installed=True)
+    lines = f"posix:system\n{json.dumps(settings, sort_keys=True)}"
+    (tmp_path / "innocent.py").write_text(lines)
+    remember([find_file_code(tmp_path / "innocent.py")])
+    assert CodeFile(tmp_path / "innocent.py", lines.encode()).sha256 != reference.sha256
+    assert not trust_remembered("Ask first.").allows(reference)
+
+
+def test_what_a_terminal_would_obey_is_spelt_out(tmp_path: Path) -> None:
+    hidden = tmp_path / "esc\x1b[8m\u202e.py"
+    hidden.write_text("x = 1\n")
+    described = find_file_code(hidden).describe()
+    assert "\x1b" not in described
+    assert "\\x1b[8m\\u202e.py" in described
+    assert str(InvalidInput(f"There is no file {hidden}.")).isprintable()
+
+
+@pytest.mark.parametrize("code", ["-" * 200_000 + "1", "+".join("1" * 100_000), "\0"], ids=["deep", "long", "zero"])
+def test_a_file_that_python_can_not_read_is_described_all_the_same(code: str, tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(code)
+    assert find_code("net.py:Net", tmp_path).sha256

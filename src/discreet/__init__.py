@@ -2,7 +2,11 @@
 
 import sys
 
-if sys.argv[:1] == ["-m"] and ("-m", "discreet") in zip(sys.orig_argv, sys.orig_argv[1:], strict=False):
+if sys.argv[:1] == ["-m"] and any(
+    (word.partition("m")[2] if word.startswith("-") else word).partition(".")[0]
+    == "discreet"  # also -um and -mdiscreet
+    for word in sys.orig_argv
+):
     # `python -m discreet` looks for torch, numpy and all others in the current folder first, which may be that of
     # another person's experiment. Python's own start-up has imported some files from there by now, if they exist.
     sys.path[:] = sys.path if sys.flags.safe_path else sys.path[1:]

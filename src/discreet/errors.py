@@ -1,6 +1,14 @@
 """Errors for users: each says what is wrong and what to do, and has an exit code."""
 
 
+def escape_controls(text: str) -> str:
+    """Return the text with control characters, which could move a terminal's cursor or hide what follows, spelt out."""
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
 class DiscreetError(Exception):
     """Base of all errors that are reported without a traceback.
 
@@ -13,9 +21,8 @@ class DiscreetError(Exception):
     exit_code = 1
 
     def __init__(self, problem: str, *, fix: str = "") -> None:
-        super().__init__(f"{problem} {fix}".strip())
-        self.problem = problem
-        self.fix = fix
+        self.problem, self.fix = escape_controls(problem), escape_controls(fix)
+        super().__init__(f"{self.problem} {self.fix}".strip())
 
 
 class InvalidInput(DiscreetError):

@@ -8,6 +8,7 @@ is called counts before the call as well. Installed packages, the standard libra
 import dis
 import sys
 import sysconfig
+import warnings
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.machinery import ModuleSpec
@@ -15,7 +16,7 @@ from importlib.util import resolve_name
 from pathlib import Path
 from types import CodeType
 
-from discreet.trust import CodeFile
+from discreet.trust import UNREADABLE, CodeFile
 
 INSTALLED = {"site-packages", "dist-packages"}
 LIBRARIES = ("discreet", "torch", "numpy")
@@ -77,8 +78,9 @@ class ModuleFiles:
         self._paths.add(path)
         self.files.append(CodeFile(path, content, name))
         try:
-            code = compile(content, str(path), "exec", dont_inherit=True)
-        except (SyntaxError, ValueError):  # an extension module
+            with warnings.catch_warnings(action="ignore"):  # they would print lines of the file
+                code = compile(content, str(path), "exec", dont_inherit=True)
+        except UNREADABLE:  # an extension module
             return
         self.add_imports(code, name if path.stem == "__init__" else name.rpartition(".")[0])
 

@@ -3,18 +3,20 @@
 import ast
 import hashlib
 import json
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, escape_controls
 from discreet.logs import get_log
 
 log = get_log(__name__)
 
 SHOWN_DIGITS = 12  # of a digest in a sentence
+UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)  # what Python raises for a file that is no code
 
 
 class UntrustedCode(InvalidInput):
@@ -51,7 +53,8 @@ class CodeFile:
 
     def describe(self) -> str:
         """Describe the file in a few words: where it is, its size, its owner and the start of its digest."""
-        return f"{self.path} ({self.lines:,} lines, owned by {self.owner}, sha256 {self.sha256[:SHOWN_DIGITS]}…)"
+        path = escape_controls(str(self.path))
+        return f"{path} ({self.lines:,} lines, owned by {self.owner}, sha256 {self.sha256[:SHOWN_DIGITS]}…)"
 
 
 @dataclass(frozen=True)
@@ -86,14 +89,16 @@ class OwnCode:
         if not is_whole:
             chosen = {key: value for key, value in self.settings.items() if value not in (None, {}, [])}
             lines += [self.reference, json.dumps(chosen, sort_keys=True, default=str)]
-        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+        # The first byte is in no source file, so that no file has the digest of a reference.
+        return hashlib.sha256(b"\0" + "\n".join(lines).encode()).hexdigest()
 
     def describe(self) -> str:
         """Say in words what would run."""
+        reference = escape_controls(self.reference)
         if not self.files:
-            return f"{self.reference}, which is part of Python"
+            return f"{reference}, which is part of Python"
         files = ", ".join(file.describe() for file in self.files)
-        return f"{self.reference} from {files}"
+        return f"{reference} from {files}"
 
 
 @dataclass(frozen=True)
@@ -156,7 +161,8 @@ def _allow_all(code: OwnCode) -> bool:
 def _defines(content: bytes, name: str) -> bool:
     """Return whether a file defines this class or function itself, at its top level."""
     try:
-        tree = ast.parse(content)
-    except (SyntaxError, ValueError):
+        with warnings.catch_warnings(action="ignore"):  # they would print lines of the file
+            tree = ast.parse(content)
+    except UNREADABLE:
         return False
     return any(isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name for node in tree.body)

@@ -9,6 +9,8 @@ from typing import Annotated, Any, TypeAlias
 import typer
 from rich.console import Console, RenderableType
 
+from discreet.errors import escape_controls
+
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 PIPE_WIDTH = 80
@@ -31,9 +33,10 @@ def emit(data: Callable[[], Mapping[str, Any]], page: Callable[[], Iterable[Rend
     else:
         console = _stdout_console()
         for piece in page():
+            text = escape_controls(piece) if isinstance(piece, str) else piece
             has_lines = isinstance(piece, str) and "\n" in piece  # a card or a help page: its lines stay as they are
             with console.capture() as captured:
-                console.print(piece, soft_wrap=has_lines)
+                console.print(text, soft_wrap=has_lines)
             _write_stdout("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
@@ -62,7 +65,7 @@ def stderr_console() -> Console:
 
 def print_note(line: str) -> None:
     """Print a line on stderr without wrapping it: it may contain a path."""
-    stderr_console().print(line, soft_wrap=True)
+    stderr_console().print(escape_controls(line), soft_wrap=True)
 
 
 def _encode_infinity(value: Any) -> Any:
