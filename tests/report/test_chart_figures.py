@@ -35,6 +35,14 @@ ACCURACY = round_chart(
 SCALE = Scale(text=10, letter=0.02, x_ticks=5, y_ticks=5, names_limits=False)
 
 
+def test_an_epsilon_is_rounded_up_wherever_a_chart_writes_it():
+    spent = round_chart("ε spent at δ = 1e-5", {"ε spent": {1: 1.20211, 2: 2.0}}, levels=(Level("promised", 2.0),))
+    assert [spent.format_y(y) for y in (1.20211, 2.0, math.inf)] == ["1.203", "2", "∞"]
+    assert "1.203" in str(render_chart(spent, "spent"))
+    assert "1.202" not in str(render_chart(spent, "spent")).replace("1.2021", "")
+    assert ACCURACY.format_y(0.70211) == format_percent(0.70211)
+
+
 def draw(panel: Panel) -> Any:
     from matplotlib.figure import Figure
 

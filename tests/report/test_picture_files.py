@@ -219,3 +219,11 @@ def test_dollar_signs_are_text_and_not_mathematics():
     made = render_image(Picture("$5, or $6", (RATE,)), "svg")
     assert b"<!-- $5, or $6 -->" in made
     assert b"Oblique" not in made  # in which mathematics is set
+
+
+def test_a_matplotlibrc_of_the_current_folder_changes_no_picture():
+    import matplotlib
+
+    usual = render_image(PICTURE, "svg")
+    with matplotlib.rc_context({"text.usetex": True, "lines.linewidth": 9.0, "font.size": 3.0}):
+        assert render_image(PICTURE, "svg") == usual

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from discreet.privacy.wording import round_up
 from discreet.report.number_format import format_number, format_percent
 
 Item = TypeVar("Item")
@@ -100,13 +101,20 @@ class Panel:
     x_names: tuple[tuple[float, str], ...] = ()
     as_rows: bool = False
 
+    @property
+    def is_epsilon(self) -> bool:
+        """Whether y is an ε: an upper bound, whose numbers are rounded up."""
+        return (self.y_label or self.title).startswith("ε")
+
     def format_x(self, x: float) -> str:
         """Write an x of this panel: its name if it has one."""
         return dict(self.x_names).get(x, format_number(x))
 
     def format_y(self, y: float) -> str:
-        """Write a y of this panel."""
-        return format_percent(y) if self.percent else format_number(y)
+        """Write a y of this panel, with four digits, or in percent with one decimal."""
+        if self.percent:
+            return format_percent(y)
+        return round_up(y) if self.is_epsilon and math.isfinite(y) else format_number(y)
 
 
 @dataclass(frozen=True)

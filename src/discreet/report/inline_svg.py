@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from discreet.report import theme
 from discreet.report.curves import Panel
 from discreet.report.markup import Html, tag
-from discreet.report.panel_drawing import Scale, draw_panel, escape_math
+from discreet.report.panel_drawing import Scale, default_style, draw_panel, escape_math
 
 WIDTH, BODY, ROW = 380, 165, 19  # width of the whole, height of the axes and of a row of text; the page scales them
 POINTS = 72  # to the inch
@@ -29,11 +29,9 @@ def render_svg(panel: Panel, key: str, description: str, styles: Mapping[str, th
         description: The chart in words, for those who can't see it.
         styles: The styles of the curves.
     """
-    import matplotlib
-
-    figure, file = _figure(panel, styles), io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": key}):
-        figure.savefig(file, format="svg", metadata={"Date": None})
+    file = io.StringIO()
+    with default_style({"svg.fonttype": "none", "svg.hashsalt": key}):
+        _figure(panel, styles).savefig(file, format="svg", metadata={"Date": None})
     root = ElementTree.fromstring(file.getvalue())  # written by matplotlib, not by a stranger
     _add_values(root, panel)
     content = "".join(ElementTree.tostring(element, encoding="unicode") for element in _simplify(root))

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from discreet.report import theme
 from discreet.report.curves import Picture
-from discreet.report.panel_drawing import Scale, draw_panel, escape_math
+from discreet.report.panel_drawing import Scale, default_style, draw_panel, escape_math
 
 PANEL = (4.8, 3.5)  # width and height of a panel, in inches
 NOTE, ENTRY = 0.15, 0.2  # height of a line of a note and of a row of the legend, in inches
@@ -17,11 +17,9 @@ SCALE = Scale(text=8, letter=0.017, x_ticks=7, y_ticks=7, names_limits=True)
 
 def render_image(picture: Picture, form: Literal["png", "svg"]) -> bytes:
     """Draw a picture on white, and return the bytes of the file."""
-    import matplotlib
-
     file = io.BytesIO()
     undated: dict[str, Any] = {"Date": None} if form == "svg" else {}
-    with matplotlib.rc_context({"svg.hashsalt": "discreet"}):  # the same identifiers each time
+    with default_style({"svg.hashsalt": "discreet"}):  # the same identifiers each time
         _figure(picture).savefig(file, format=form, dpi=DPI, metadata={"Title": picture.title, **undated})
     return file.getvalue()
 

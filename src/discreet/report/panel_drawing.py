@@ -1,7 +1,8 @@
 """Draw one panel on a pair of matplotlib's axes: for a file on white, or for a page."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from discreet.report import theme
@@ -12,6 +13,17 @@ from discreet.report.label_placement import hangs_from_top, is_near_right_edge, 
 MAX_POINTS = 400  # of a curve: a panel is hardly wider, in pixels
 DENSE = 150  # points from which on a line is thin
 LEAST_SPAN = 0.01  # of the y-axis, as a share of its largest value
+
+
+@contextmanager
+def default_style(settings: Mapping[Any, Any]) -> Iterator[None]:
+    """Draw with matplotlib's own defaults and these settings, whatever a matplotlibrc of the current folder says."""
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(settings)
+        yield
 
 
 class Scale(NamedTuple):
