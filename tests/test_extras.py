@@ -159,6 +159,12 @@ def test_training_without_torch_names_the_extra_and_exits_with_2():
     assert done.stderr == "Error: This needs torch, which is not installed. Install it: pip install 'discreet[train]'\n"
 
 
+def test_a_deployment_names_the_one_extra_that_has_all_it_needs():
+    done = run_command("deploy", "status", ".")
+    assert done.returncode == 2
+    assert "pip install 'discreet[flower]'" in done.stderr
+
+
 def test_a_python_program_without_torch_is_told_the_extra():
     done = run_without_extras("import discreet; discreet.train")
     assert "MissingExtra: discreet.train needs torch, which is not installed." in done.stderr

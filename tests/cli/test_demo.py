@@ -20,4 +20,6 @@ def test_its_numbers_are_those_of_the_commands_it_names(discreet: Discreet):
     assert tour["plan"] == plan
     assert tour["guarantee"]["epsilon"] == plan["epsilon"] <= 2
     assert tour["refusal"]["exit_code"] == 3
-    assert "would raise epsilon" in tour["refusal"]["message"]
+    noise = f"--noise-multiplier {plan['noise_multiplier']} --sampling-rate 0.5 --delta 0.0001"
+    one_more = discreet(f"account gaussian {noise} --steps 101 --json").json["epsilon"]
+    assert f"would raise epsilon to {one_more:.4g}" in tour["refusal"]["message"]

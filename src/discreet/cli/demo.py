@@ -13,7 +13,7 @@ from discreet.cli.account.question import Question
 from discreet.cli.output import Json, emit
 from discreet.cli.run import describe_results, result_data, start_run
 from discreet.errors import BudgetRefused
-from discreet.privacy.events import GaussianNoise, Repeated
+from discreet.privacy.events import GaussianNoise, steps
 from discreet.trust import Trust
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _refusal_chapter(trained: "Outcome") -> Chapter:
 
     assert trained.record.ledger_path is not None
     card = trained.guarantees[0]
-    one_round = card.event.event if isinstance(card.event, Repeated) else card.event
+    one_round = next(iter(steps(card.event)))  # every round has one step
     extra_round = Release(unit=card.unit, relation=card.relation, view=card.view, event=one_round)
     try:
         Ledger.open(trained.record.ledger_path).reserve("one more round", [extra_round])

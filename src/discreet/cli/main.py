@@ -127,7 +127,8 @@ def run(arguments: Sequence[str]) -> int:
             traceback.print_exception(error)
         return code
     if code == INTERRUPTED:
-        print_error("Interrupted", "Interrupted before the command had finished.", 1, as_json=as_json)
+        resume = "A run that has made its directory goes on: discreet run --resume DIRECTORY"
+        print_error("Interrupted", f"Interrupted before the command had finished. {resume}", 1, as_json=as_json)
         return 1
     return code
 

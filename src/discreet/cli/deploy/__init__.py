@@ -3,6 +3,7 @@
 import typer
 
 from discreet.cli.deploy import client_commands, server_commands, status_command
+from discreet.extras import is_installed, missing_library
 
 EPILOG = """\b
 In order, at the server (S) and at each client (C):
@@ -17,6 +18,14 @@ S discreet deploy status hospitals
 """
 
 app = typer.Typer(help="Run an experiment on real clients, over Flower.", no_args_is_help=True, epilog=EPILOG)
+
+
+@app.callback()
+def _check_extra() -> None:
+    if not is_installed("cryptography"):  # name the extra that has all of it at once
+        raise missing_library("flwr", "A deployment")
+
+
 app.command("init")(server_commands.init)
 app.command("enroll")(client_commands.enroll)
 app.command("accept")(client_commands.accept)

@@ -23,7 +23,7 @@ KNOWN_CONSTANTS = ("convexity", "smoothness", "gradient_bound", "heterogeneity",
 
 @dataclass(frozen=True, kw_only=True)
 class IterationsOptions:
-    """How long to train, how often to upload (Fu et al. 2021).
+    """How long to train, how often to upload (Fu and others, 2021).
 
     Theorem 3's bound as printed and corrected, the E and T at which it is least, and whether it converges. The defaults
     are the paper's for Lending Club; the constants mu, lambda, G, Gamma and Y_0, which the paper doesn't give, are

@@ -42,7 +42,7 @@ class GroupParam(click.ParamType):  # type: ignore[type-arg]  # generic only fro
 
 @dataclass(frozen=True, kw_only=True)
 class LdpOptions:
-    """Local noise: privacy, utility and bits (Kim et al. 2021).
+    """Local noise: privacy, utility and bits (Kim and others, 2021).
 
     The noise that each of the paper's bounds asks for, and ours; the true epsilon of that noise; and the utility and
     bits that follow. The defaults are those of Kim, Günlü & Schaefer 2021.
