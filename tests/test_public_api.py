@@ -38,6 +38,7 @@ PUBLIC: dict[str, list[str]] = {
         "MissingExtra",
         "UnsoundCombination",
         "Unsupported",
+        "escape_controls",
     ],
     "discreet.part": ["check_exact", "complete_references", "from_plain", "part", "to_plain"],
     "discreet.testing": [

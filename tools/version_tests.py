@@ -38,6 +38,7 @@ the tests of real clients run again with it; the table has the versions of the f
 """
 BUILT_FROM = ("test", "ray")  # the extras of the first run; `test` contains train, report, secure, tables and check
 DEPLOY_TESTS = ("tests/deploy", "-m", "deploy", "--dist", "loadfile", "--timeout", "900")
+OLD_FAULTS = ("DeprecationWarning", "FutureWarning", "ResourceWarning")
 RUNTIME = ("train", "report", "secure", "tables", "flower", "ray", "check")
 
 
@@ -52,8 +53,8 @@ def main() -> int:
     series = run(options.python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
     folder = ROOT / f".venv-{options.versions}-{series}"
     python = install(folder, options.python, list(floor_pins(needed, pyproject, read_lock())) if is_lowest else [])
-    # An old library may use what its newest dependency calls deprecated, which is no concern of ours.
-    quiet = ["-W", "ignore::DeprecationWarning"] if is_lowest else []
+    # An old library may use what its newest dependency calls deprecated, or leave a file open: no concern of ours.
+    quiet = [word for kind in OLD_FAULTS for word in ("-W", f"ignore::{kind}")] if is_lowest else []
     outcomes = [run_tests(python, quiet)]
     versions, newer = read_versions(python, needed), newer_versions(python, needed)
     run(python, "-m", "pip", "install", "--quiet", lowest_pin(flower) if is_lowest else str(flower))

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from discreet.code_version import CodeVersion
 from discreet.report import comparison_page
 from discreet.report.chart_figures import describe, numbers_table
-from discreet.report.comparison_rows import Row, columns, describe_shared, notes
+from discreet.report.comparison_rows import Row, columns, describe_code, describe_shared, notes
 
 COMMAND = "discreet compare a.toml b.toml"
 
@@ -59,6 +60,13 @@ def test_a_run_that_diverged_counts_as_what_it_is():
     squared = row(result() | {"metrics": {"mse": 0.5}}, result() | {"metrics": {"mse": "inf"}})
     assert (squared.mean, squared.format_metric()) == (None, "diverged")  # NaN has no mean
     assert squared.data()["values"] == [0.5, None]
+
+
+def test_the_code_behind_the_results_is_named():
+    stamp = "0.3.0.dev12 1a2b3c4d5e6f7a8b9c0d1a2b3c4d5e6f7a8b9c0d"
+    named = describe_code([row(result(code=stamp), result(code=stamp)), row(result())])
+    assert named == f"Made by {CodeVersion.from_stamp(stamp)}; an unknown commit."
+    assert describe_code([row()]) == ""
 
 
 def test_what_all_rows_share_is_said_once():

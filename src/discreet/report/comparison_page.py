@@ -8,7 +8,7 @@ from typing import Any
 from discreet.experiment.metrics import capitalize, is_share
 from discreet.report import run_page
 from discreet.report.chart_figures import render_chart
-from discreet.report.comparison_rows import TUNING, Row, columns, describe_seeds, notes, short_names
+from discreet.report.comparison_rows import TUNING, Row, columns, describe_code, describe_seeds, notes, short_names
 from discreet.report.curves import Curve, Panel, Point
 from discreet.report.markup import Html, join, table, tag
 from discreet.report.page_sections import code_block, section
@@ -86,7 +86,7 @@ def _body(rows: Sequence[Row], title: str, command: str) -> Iterator[Html]:
         section("The table", results, other_notes, covered=False),
         section("The command", code_block(command, "Command")),
     )
-    yield tag("footer", tag("p", _FOOTER))
+    yield tag("footer", tag("p", _FOOTER), tag("p", describe_code(rows)))
 
 
 def render_metric(rows: Sequence[Row], metric: str, key: str) -> Html:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from discreet.code_version import CodeVersion
 from discreet.experiment.metrics import METRICS, is_share
 from discreet.experiment.run_directory import run_files
 from discreet.privacy.wording import compact, round_up
@@ -216,6 +217,13 @@ def notes(rows: Sequence[Row]) -> list[str]:
     if any(result.get("data_ranges") for row in rows for result in row.results):
         sentences.append(DATA_RANGES)
     return [*sentences, f"{describe_seeds(rows)} {TUNING}"]
+
+
+def describe_code(rows: Sequence[Row]) -> str:
+    """Name the code that made the results: results of another commit of the same version are used again."""
+    stamps = dict.fromkeys(result.get("code") for row in rows for result in row.results)
+    names = [str(CodeVersion.from_stamp(stamp)) if stamp else "an unknown commit" for stamp in stamps]
+    return f"Made by {'; '.join(names)}." if names else ""
 
 
 def describe_seeds(rows: Sequence[Row]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from discreet.algorithms.noise_to_signal import noise_multiplier
+from discreet.code_version import read_code_version
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
 from discreet.data.tasks.task_loading import find_source
@@ -127,6 +128,7 @@ def _run_cell(run: CellRun, data: DataCache, watch: loop.Watch) -> Result | None
         "noise_multiplier": noise_multiplier(ready.algorithm),
         "seconds": round(time.perf_counter() - began, 3),
         "device": ready.device.type,
+        "code": read_code_version().stamp,
         "data_ranges": ready.task.ranges_from_data,
         "stopped": ended.stopped,
         "training": lines[-1].get("training") if lines else None,
