@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -94,7 +95,8 @@ def resume(out: Path) -> None:
 
 def child(work: Callable[[], None]) -> int:
     """Return the status of a child: its exit code, or the signal that killed it, as a negative number."""
-    pid = os.fork()
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # of threads, which torch has
+        pid = os.fork()
     if pid == 0:
         try:
             work()

@@ -183,7 +183,11 @@ def test_a_session_that_is_still_there_when_python_exits_is_closed_then(tmp_path
         "print((session.directory / 'guarantee.json').exists())\n"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", program, tmp_path / "run"], capture_output=True, text=True, check=True, env=os.environ
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program, tmp_path / "run"],  # fork beside threads
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ,
     )
     assert (ran.stdout, ran.stderr) == ("False\n", "")
     assert files(tmp_path / "run") == COMPLETE
@@ -294,6 +298,7 @@ def test_a_loss_that_the_loop_changes_ends_it_before_the_next_round(kind: str, t
     assert release_counts(tmp_path / "run") == {"committed": 1, "reserved": 0, "voided": 0}
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_forked_process_plays_no_round(tmp_path: Path):
     with open_session(tmp_path / "run") as session:
         next(session)
