@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import logging
 import re
 import shlex
 import subprocess
@@ -64,8 +65,11 @@ def run_page(page: str) -> Iterator[tuple[str, str]]:
         elif fence.language == "console":
             yield from commands(fence.body)
         elif fence.language == "python":
-            with capture_output() as out:
-                exec(compile(fence.body, "page", "exec"), names)
+            try:
+                with capture_output() as out:
+                    exec(compile(fence.body, "page", "exec"), names)
+            finally:
+                logging.disable(logging.NOTSET)  # a page may silence a library, and other tests read logs
             yield following.body if following.language == "text" else "", out.getvalue()
 
 
