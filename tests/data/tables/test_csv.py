@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from discreet.data.tables.file_reader import open_csv
 from discreet.data.tables.table_task import TableTask, clients_from_csv
 from discreet.data.tasks.any_task import AnyTask
 from discreet.data.tasks.task import Task
@@ -45,6 +46,23 @@ def test_values_outside_a_range_are_moved_to_its_end(tmp_path: Path):
     task = load(table(tmp_path, HEADER + "A,-5,f,no\nA,1e9,f,no\n"))
     assert task.train.inputs[:, 0].tolist() == [-1, 1]
     assert not any(digit in fact for fact in task.facts for digit in ("2 values", "1 value"))  # the count is private
+
+
+@pytest.mark.parametrize("row", ["A,50,f", 'A,50,"f,no'], ids=["a missing cell", "an open quote"])
+def test_a_file_with_a_malformed_row_is_closed_before_its_error_is_raised(
+    row: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = table(tmp_path, HEADER + row)
+    chunks, opened, open_file = open_csv(path).chunks(), list[Any](), Path.open
+
+    def open_and_note(*args: Any, **options: Any) -> Any:
+        opened.append(open_file(*args, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(Path, "open", open_and_note)
+    with pytest.raises(InvalidInput):
+        list(chunks)
+    assert [file.closed for file in opened] == [True]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Open a CSV or Parquet file as a table. Only Parquet needs pyarrow."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,23 +51,23 @@ def _read_first_bytes(path: Path) -> bytes:
 
 def _read_csv_chunks(path: Path, delimiter: str) -> Iterator[Chunk]:
     """Yield rows with their line numbers. The rows before a malformed row are yielded before its error is raised."""
-    records = _read_records(path, delimiter)
-    _, header = next(records)
-    lines, rows, malformed = list[int](), list[list[str]](), None
-    try:
-        for line, cells in records:
-            if len(cells) != len(header):
-                raise InvalidInput(
-                    f"Line {line} of {path} has {len(cells)} cells, and the header names {len(header)}.",
-                    fix="Look for a missing quote or delimiter there.",
-                )
-            lines.append(line)
-            rows.append(cells)
-            if len(rows) == ROWS:
-                yield _transpose(lines, rows)
-                lines, rows = [], []
-    except InvalidInput as error:
-        malformed = error
+    with closing(_read_records(path, delimiter)) as records:
+        _, header = next(records)
+        lines, rows, malformed = list[int](), list[list[str]](), None
+        try:
+            for line, cells in records:
+                if len(cells) != len(header):
+                    raise InvalidInput(
+                        f"Line {line} of {path} has {len(cells)} cells, and the header names {len(header)}.",
+                        fix="Look for a missing quote or delimiter there.",
+                    )
+                lines.append(line)
+                rows.append(cells)
+                if len(rows) == ROWS:
+                    yield _transpose(lines, rows)
+                    lines, rows = [], []
+        except InvalidInput as error:
+            malformed = error
     if rows:
         yield _transpose(lines, rows)
     if malformed:
@@ -78,20 +79,21 @@ def _transpose(lines: list[int], rows: list[list[str]]) -> Chunk:
     return Chunk(lines, lambda column: [cell.strip() for cell in columns[column]])
 
 
-def _read_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _read_records(path: Path, delimiter: str) -> Generator[tuple[int, list[str]], None, None]:
     """Yield each record with its line number, and skip empty lines."""
-    reader = csv.reader(_read_lines(path), delimiter=delimiter, strict=True)
-    try:
-        for cells in reader:
-            if any(cell.strip() for cell in cells) or len(cells) > 1:
-                yield reader.line_num, cells
-    except csv.Error as error:
-        raise InvalidInput(
-            f"Line {reader.line_num} of {path} is not CSV: {error}.", fix="Look at its quotes."
-        ) from None
+    with closing(_read_lines(path)) as lines:  # a malformed record leaves the file open otherwise
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        try:
+            for cells in reader:
+                if any(cell.strip() for cell in cells) or len(cells) > 1:
+                    yield reader.line_num, cells
+        except csv.Error as error:
+            raise InvalidInput(
+                f"Line {reader.line_num} of {path} is not CSV: {error}.", fix="Look at its quotes."
+            ) from None
 
 
-def _read_lines(path: Path) -> Iterator[str]:
+def _read_lines(path: Path) -> Generator[str, None, None]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as text:
             yield from text
