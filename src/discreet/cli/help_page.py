@@ -30,8 +30,11 @@ def command_group(text: str, epilog: str) -> typer.Typer:
 
 
 def use_plain_help(command: click.Command) -> click.Command:
-    """Make `command` and all its subcommands write plain help pages, and return it."""
+    """Make `command` and all its subcommands write plain help pages and errors, and return it."""
     command.context_class = PlainContext
+    for option in command.params:
+        if isinstance(option, click.Option) and option.envvar is None:
+            option.show_envvar = False  # click 8.2 would name the variable None in its errors
     for subcommand in command.commands.values() if isinstance(command, click.Group) else ():
         use_plain_help(subcommand)
     return command
