@@ -67,8 +67,9 @@ pages: $(READY) ## write what follows from the code: the file map, the TOML refe
 docs: .venv/.docs pages ## build the documentation site into site/; a warning or a dead link is an error
 	$(BIN)/python -m sphinx -q -W --keep-going -c docs -b html . site
 
+# An environment that is there keeps its interpreter, whatever PYTHON names for another one.
 $(READY): pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,lint]'
 	@touch $@
 
