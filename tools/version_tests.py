@@ -2,6 +2,7 @@
 
 python tools/version_tests.py floors                        # make test-floors
 python tools/version_tests.py newest --python python3.13    # make test-newest PYTHON=python3.13
+python tools/version_tests.py newest --part clients         # only the tests of real clients, in the same environment
 
 Flower pins versions of libraries that we use too, so the tests run without it first, and those of real clients with it.
 The environment is `.venv-floors-3.11` or the like; it is made on the first call and used again on the next.
@@ -12,7 +13,7 @@ import json
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ Both take `PYTHON=python3.13` or the like. Flower pins libraries that we use too
 the tests of real clients run again with it; the table has the versions of the first.
 """
 BUILT_FROM = ("test", "ray")  # the extras of the first run; `test` contains train, report, secure, tables and check
+PARTS = {"tests": "All tests", "clients": "Real clients"}
 DEPLOY_TESTS = ("tests/deploy", "-m", "deploy", "--dist", "loadfile", "--timeout", "900")
 OLD_FAULTS = ("DeprecationWarning", "FutureWarning", "ResourceWarning")
 RUNTIME = ("train", "report", "secure", "tables", "flower", "ray", "check")
@@ -46,23 +48,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("versions", choices=("floors", "newest"))
     parser.add_argument("--python", default=sys.executable, help="the interpreter of the environment")
+    parser.add_argument("--part", choices=PARTS, help="run one part, and keep what the page says of the other")
     options = parser.parse_args()
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     needed, is_lowest = runtime_requirements(pyproject), options.versions == "floors"
     flower = next(each for each in needed if each.name == "flwr")
     series = run(options.python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
-    folder = ROOT / f".venv-{options.versions}-{series}"
+    folder, parts = ROOT / f".venv-{options.versions}-{series}", (options.part,) if options.part else PARTS
     python = install(folder, options.python, list(floor_pins(needed, pyproject, read_lock())) if is_lowest else [])
     # An old library may use what its newest dependency calls deprecated, or leave a file open: no concern of ours.
     quiet = [word for kind in OLD_FAULTS for word in ("-W", f"ignore::{kind}")] if is_lowest else []
-    outcomes = [run_tests(python, quiet)]
+    codes, outcomes = [], {}
     versions, newer = read_versions(python, needed), newer_versions(python, needed)
-    run(python, "-m", "pip", "install", "--quiet", lowest_pin(flower) if is_lowest else str(flower))
-    outcomes.append(run_tests(python, [*quiet, *DEPLOY_TESTS]))
-    versions |= read_versions(python, [flower])
-    newer |= newer_versions(python, [flower])
-    write_section(options.versions, series, section_lines(needed, versions, newer, outcomes))
-    return int(any(code for code, _ in outcomes))
+    if "tests" in parts:
+        code, outcomes["tests"] = run_tests(python, quiet)
+        codes.append(code)
+    if "clients" in parts:
+        run(python, "-m", "pip", "install", "--quiet", lowest_pin(flower) if is_lowest else str(flower))
+        code, outcomes["clients"] = run_tests(python, [*quiet, *DEPLOY_TESTS])
+        codes.append(code)
+        versions |= read_versions(python, [flower])
+        newer |= newer_versions(python, [flower])
+    write_section(options.versions, series, list(section_lines(needed, versions, newer, outcomes)), parts)
+    return max(codes)
 
 
 def install(folder: Path, interpreter: str, pins: Sequence[str]) -> str:
@@ -145,26 +153,41 @@ def section_lines(
     needed: Iterable[Requirement],
     versions: Mapping[str, str],
     newer: Mapping[str, str],
-    outcomes: Sequence[tuple[int, str]],
+    outcomes: Mapping[str, str],
 ) -> Iterator[str]:
     """Yield the lines of one environment: when it was tried, what came out, and which versions it had."""
     commit = run("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD").strip()
-    yield f"{datetime.now(UTC):%Y-%m-%d}, commit {commit}. All tests: {outcomes[0][1]}. Real clients: {outcomes[1][1]}."
+    for part, title in PARTS.items():
+        when = f"{datetime.now(UTC):%Y-%m-%d}, commit {commit}"
+        yield f"- {title}: {outcomes[part]} ({when})." if part in outcomes else f"- {title}: not tried."
     yield from ("", "| library | supported | tried | newest |", "|---|---|---|---|")
     for each in sorted(needed, key=lambda each: each.name):
         tried = versions.get(each.name, "not installed")
         yield f"| {each.name} | {each.specifier} | {tried} | {newer.get(each.name, tried)} |"
 
 
-def write_section(versions: str, series: str, lines: Iterable[str]) -> None:
-    """Replace the section of this environment on the page, or add it."""
+def write_section(versions: str, series: str, lines: Sequence[str], parts: Iterable[str] = PARTS) -> None:
+    """Replace the section of this environment on the page, or add it. What it says of other parts is kept."""
     title = f"## {'Lowest' if versions == 'floors' else 'Newest'} versions, Python {series}"
     page = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else HEADER
     _, *sections = page.split("\n## ")
     kept = {f"## {section.partition(chr(10))[0]}": section.partition("\n")[2].strip() for section in sections}
-    kept[title] = "\n".join(lines)
+    kept[title] = "\n".join(merge_parts(kept.get(title, "").splitlines(), lines, set(parts)))
     body = "".join(f"\n{name}\n\n{kept[name]}\n" for name in sorted(kept))
     PAGE.write_text(HEADER + body, encoding="utf-8")
+
+
+def merge_parts(before: Sequence[str], now: Sequence[str], parts: Collection[str]) -> list[str]:
+    """Return the new lines, with the old ones for a part that was not run: its outcome, and the row of its library."""
+
+    def of_part(line: str) -> str:
+        return "clients" if line.startswith((f"- {PARTS['clients']}:", "| flwr ")) else "tests"
+
+    def kind(line: str) -> str:
+        return line.split(":")[0] if line.startswith("- ") else line.split("|")[1] if line.startswith("| ") else line
+
+    old = {kind(line): line for line in before}
+    return [line if of_part(line) in parts else old.get(kind(line), line) for line in now]
 
 
 def run(*command: str) -> str:

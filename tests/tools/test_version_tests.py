@@ -64,8 +64,19 @@ def test_the_page_keeps_the_sections_of_other_environments(
 def test_a_section_says_where_a_newer_version_exists(tool: ModuleType) -> None:
     needed = tool.runtime_requirements(PYPROJECT)
     versions = {"numpy": "2.4.6", "rich": "14.3.4", "torch": "2.15.0", "flwr": "1.41.0"}
-    outcomes = [(0, "6 passed in 9s"), (0, "2 passed in 3s")]
+    outcomes = {"tests": "6 passed in 9s", "clients": "2 passed in 3s"}
     lines = list(tool.section_lines(needed, versions, {"flwr": "1.42.0"}, outcomes))
     assert "| flwr | <1.42,>=1.40 | 1.41.0 | 1.42.0 |" in lines
     assert "| torch | >=2.10 | 2.15.0 | 2.15.0 |" in lines
-    assert "All tests: 6 passed in 9s. Real clients: 2 passed in 3s." in lines[0]
+    assert [line.split(" (")[0] for line in lines[:2]] == [
+        "- All tests: 6 passed in 9s",
+        "- Real clients: 2 passed in 3s",
+    ]
+
+
+def test_a_part_that_was_not_run_keeps_its_outcome_and_its_library(tool: ModuleType) -> None:
+    before = ["- All tests: 6 passed", "- Real clients: 1 failed", "", "| flwr | 1.40 |", "| torch | 2.14 |"]
+    now = ["- All tests: not tried.", "- Real clients: 2 passed", "", "| flwr | 1.41 |", "| torch | 2.15 |"]
+    merged = ["- All tests: 6 passed", "- Real clients: 2 passed", "", "| flwr | 1.41 |", "| torch | 2.14 |"]
+    assert tool.merge_parts(before, now, {"clients"}) == merged
+    assert tool.merge_parts([], now, {"clients"}) == now
