@@ -164,7 +164,7 @@ def test_the_architecture_names_every_room() -> None:
 
 def test_the_glossary_knows_every_word_that_a_record_may_hold() -> None:
     glossary = (ROOT / "docs" / "glossary.md").read_text()
-    kinds = [get_args(vars(kind)["__annotations__"]["kind"])[0] for kind in get_args(get_args(events.Event)[0])]
+    kinds = [kind.__dataclass_fields__["kind"].default for kind in get_args(get_args(events.Event)[0])]
     words = [*kinds, *get_args(Relation), *get_args(View), "example", "person", "filter", "plan"]
     assert not [word for word in words if f"`{word}`" not in glossary]
 

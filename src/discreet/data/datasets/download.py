@@ -117,6 +117,8 @@ def _stream(url: str, source: Download, file: IO[bytes], progress: Progress) -> 
                 digest.update(chunk)
                 progress(got)
     except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()  # it holds the answer, which Python 3.14 would warn of
         raise _MirrorFailed(_reason(error)) from None
     if got < source.size:
         raise _MirrorFailed(f"it sent {got:,} of {source.size:,} bytes")
