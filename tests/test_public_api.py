@@ -75,6 +75,7 @@ PUBLIC: dict[str, list[str]] = {
         "GaussianNoise",
         "LaplaceNoise",
         "PoissonSampled",
+        "PoissonSampledGroup",
         "Repeated",
         "SampledWithoutReplacement",
         "SkellamNoise",

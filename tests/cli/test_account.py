@@ -117,6 +117,24 @@ def test_cohorts_of_fixed_size_are_for_replacing(discreet: Discreet):
     assert "--relation replace" in refused.err
 
 
+def test_the_examples_of_one_person_are_priced_together(discreet: Discreet):
+    line = "account gaussian --noise-multiplier 1 --sampling-rate 0.01 --steps 1000 --delta 1e-5 --group-size 5"
+    answer = discreet(f"{line} --json").json
+    assert answer["epsilon"] == pytest.approx(11.64, abs=0.005)
+    assert answer["group_size"] == 5
+    assert answer["certified_by"] == "pld"
+    text = discreet(line).out
+    assert "for groups of up to 5" in " ".join(text.split())
+    assert "whether any one person was used" in " ".join(text.split())
+
+
+def test_noise_is_found_for_a_group(discreet: Discreet):
+    line = "account gaussian --epsilon 2 --sampling-rate 0.01 --steps 1000 --group-size 5 --json"
+    answer = discreet(line).json
+    assert answer["found"] == "noise_multiplier"
+    assert 1.99 < answer["epsilon"] <= 2
+
+
 def test_the_second_engine_confirms(discreet: Discreet):
     answer = discreet("account gaussian --noise-multiplier 1 --sampling-rate 0.1 --check --json").json
     assert answer["second_engine"]["epsilon"] == pytest.approx(answer["epsilon"], rel=1e-2)
@@ -127,6 +145,7 @@ def test_the_card_comes_with_it(discreet: Discreet):
     card = discreet(line, "--json").json["guarantee"]
     assert card["unit"] == {"kind": "person", "column": "patient", "max_examples": 5}
     assert card["view"] == "public"
+    assert card["event"]["event"]["group_size"] == 5
     assert "Guarantee card" in discreet(line).out
 
 
@@ -151,6 +170,10 @@ def test_the_card_comes_with_it(discreet: Discreet):
         "--noise-multiplier 1 --fpr 0.1",
         "--noise-multiplier 1 --relation sideways",
         "--noise-multiplier 1 --unit people",
+        "--noise-multiplier 1 --unit person:patient:5 --group-size 4",
+        "--noise-multiplier 1 --group-size 0",
+        "--noise-multiplier 1 --sampling-rate 0.1 --group-size 2 --relation replace",
+        "--noise-multiplier 1 --sampling without-replacement --sampling-rate 0.1 --group-size 2",
         "--noise-multiplier 1 --steps 1 --sampling-rate 1 --epsilon 1",
         "--epsilon 1 --attack-tpr 0.1",
         "--epsilon 0",

@@ -8,7 +8,6 @@ from discreet.privacy import pld
 from discreet.privacy.events import (
     Composed,
     GaussianNoise,
-    PoissonSampled,
     Repeated,
     SampledWithoutReplacement,
     SkellamNoise,
@@ -33,13 +32,6 @@ def test_a_release_comes_back_equal() -> None:
 
 def test_a_person_of_three_examples_sees_a_third_of_the_noise() -> None:
     assert group_event(NOISE, 3) == GaussianNoise(noise_multiplier=2.0)
-
-
-def test_a_sampled_person_takes_part_when_any_of_its_examples_does() -> None:
-    event = group_event(PoissonSampled(sampling_rate=0.1, event=NOISE), 3)
-    assert isinstance(event, PoissonSampled)
-    assert event.sampling_rate == pytest.approx(1 - 0.9**3)
-    assert event.event == GaussianNoise(noise_multiplier=2.0)
 
 
 def test_a_group_is_never_safer_than_its_members() -> None:

@@ -142,6 +142,7 @@ def _log_expm1(x: float) -> float:
 
 def _has_single(step: Step, relation: Relation) -> bool:
     fits = relation == "replace" or not isinstance(step, events.SampledWithoutReplacement)
+    fits = fits and not isinstance(step, events.PoissonSampledGroup)
     return fits and isinstance(step_noise(step), events.GaussianNoise | events.LaplaceNoise)
 
 

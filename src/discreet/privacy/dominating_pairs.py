@@ -6,16 +6,21 @@ of an unsampled release to those of a sampled one.
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from discreet.errors import Unsupported
-from discreet.privacy.events import GaussianNoise, PoissonSampled, SampledWithoutReplacement, Step
-from discreet.privacy.noise_pairs import Array, Base, base_pair, log_expm1
+from discreet.privacy.events import GaussianNoise, PoissonSampled, PoissonSampledGroup, SampledWithoutReplacement, Step
+from discreet.privacy.noise_pairs import Array, Base, GaussianBase, base_pair, log_expm1
 from discreet.privacy.release import Relation
 
 OVERFLOW = 700.0  # e^x is a double up to here
+LARGE = 30.0  # from here on e^x − 1 is e^x, but for the last digits
+SMALL_LOSS = 0.1  # below it a loss is summed as differences from 1
+NEGLIGIBLE = -100.0  # log of the chance below which so many members of a group count as all
+MOST_NEWTON_STEPS = 60
 ROUNDING = 4e-15  # relative, of a loss that was computed through sampling: some twenty roundings of a double
 
 
@@ -78,6 +83,14 @@ def dominating_pair(step: Step, relation: Relation) -> Pair:
             return Pair(base_pair(noise), Antipodal(rate, 1 / z))
         case PoissonSampled(sampling_rate=rate, event=noise):
             return Pair(base_pair(noise, 2.0 if replace else 1.0), Replacement(rate) if replace else Poisson(rate))
+        case PoissonSampledGroup(sampling_rate=rate, group_size=size, event=GaussianNoise(noise_multiplier=z) as noise):
+            if replace:
+                raise Unsupported(
+                    "A group under Poisson sampling is counted for adding, removing or blanking it, not for replacing.",
+                    fix="Ask for add_or_remove or zero_out.",
+                )
+            base_pair(noise, size)  # refuses noise that is too small for the largest shift
+            return Pair(GaussianBase(1 / z, size), PoissonGroup(rate, size, 1 / z))
         case SampledWithoutReplacement(sampling_rate=rate, event=noise):
             require_replace(relation)
             return Pair(base_pair(noise, 2.0), Replacement(rate))
@@ -121,6 +134,87 @@ class Poisson:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             small = np.log1p(np.expm1(both_ways) / self.rate)
             return np.where(both_ways > 500, both_ways - math.log(self.rate), small)
+
+
+@dataclass(frozen=True)
+class PoissonGroup:
+    """A group under Poisson sampling and Gaussian noise: Σ_j P[j join]·N(jμ) against N(0), and backwards.
+
+    Guarantee: the worst for vectors too. Members move the sum by vectors of norm at most μ, and j of them by at most
+    jμ; equal vectors are the worst (Ganesh 2024, Thm 4.1). In units of the base pair's loss ℓ the mixture's loss is
+    log Σ_j P[j join]·e^(a_j) with a_j = jℓ − j(j−1)μ²/2: it grows with ℓ, as that of a single unit does.
+    """
+
+    rate: float
+    size: int
+    mu: float
+
+    def directions(self, losses: Array, log_q: Array) -> Directions:
+        mixed = self._mix(losses)
+        return Directions(Atoms(mixed, log_q + mixed), Atoms(-mixed, log_q))
+
+    def base_losses(self, losses: Array) -> Array:
+        """Solve log Σ_(j ≥ 1) P[j join]·e^(a_j) = log(e^L − P[none joins]), by Newton's method from the right.
+
+        The left side is convex, and its slope is between 1 and the size: no step passes the solution.
+        """
+        both_ways = np.concatenate([losses, -losses])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            small = np.log(np.expm1(np.minimum(both_ways, LARGE)) - math.expm1(self._log_none))
+            target = np.where(both_ways > LARGE, both_ways, small)
+        solvable = np.isfinite(target)
+        target = target[solvable]
+        at = np.min([(target - log_chance + offset) / j for j, log_chance, offset in self._terms], axis=0)
+        for _ in range(MOST_NEWTON_STEPS):
+            total, slope = np.full_like(at, -np.inf), np.zeros_like(at)
+            for j, log_chance, offset in self._terms:
+                term = log_chance + j * at - offset
+                together = np.logaddexp(total, term)
+                slope = slope * np.exp(total - together) + j * np.exp(term - together)
+                total = together
+            step = (total - target) / slope
+            at = at - step
+            if not step.size or np.abs(step).max() <= 1e-13 * max(1.0, np.abs(at).max()):
+                break
+        solved = np.full(both_ways.shape, np.nan)
+        solved[solvable] = at
+        return solved
+
+    @property
+    def _log_none(self) -> float:
+        return self.size * math.log1p(-self.rate)
+
+    @cached_property
+    def _terms(self) -> list[tuple[int, float, float]]:
+        """The numbers of members that may join, each with the log of its chance and its offset j(j−1)μ²/2.
+
+        Where it is all but impossible that so many join, they count as if all had joined, which is worse.
+        """
+        log_rate, log_rest = math.log(self.rate), math.log1p(-self.rate)
+        logs = [
+            math.lgamma(self.size + 1) - math.lgamma(j + 1) - math.lgamma(self.size - j + 1)
+            + j * log_rate + (self.size - j) * log_rest
+            for j in range(1, self.size + 1)
+        ]  # fmt: skip
+        likely = [j for j, log_chance in enumerate(logs, 1) if log_chance > NEGLIGIBLE or j <= self.size * self.rate]
+        most = max(likely, default=1)
+        rest = np.logaddexp.reduce([-np.inf, *logs[most:]])
+        listed = dict(zip(range(1, most + 1), logs, strict=False))
+        listed[self.size] = float(np.logaddexp(listed.get(self.size, -math.inf), rest))
+        return [
+            (j, log_chance, j * (j - 1) * self.mu**2 / 2)
+            for j, log_chance in listed.items()
+            if math.isfinite(log_chance)
+        ]
+
+    def _mix(self, losses: Array) -> Array:
+        """Return log Σ_j P[j join]·e^(a_j): as 1 + Σ P[j join]·(e^(a_j) − 1) where it is small, to keep its digits."""
+        total = np.full(losses.shape, self._log_none)
+        excess = np.zeros(losses.shape)
+        for j, log_chance, offset in self._terms:
+            total = np.logaddexp(total, log_chance + j * losses - offset)
+            excess += math.exp(log_chance) * np.expm1(np.minimum(j * losses - offset, LARGE))
+        return np.where(np.abs(total) < SMALL_LOSS, np.log1p(np.maximum(excess, -0.9)), total)
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,19 @@ class PoissonSampled:
 
 
 @part
+class PoissonSampledGroup:
+    """A unit holds up to `group_size` examples, and each joins by its own secret coin; then the noise is added.
+
+    The unit moves the sum by as many sensitivities as it has examples that joined: a binomial number of them.
+    """
+
+    kind: Literal["poisson_sampled_group"] = "poisson_sampled_group"
+    sampling_rate: Rate
+    group_size: Count
+    event: GaussianNoise
+
+
+@part
 class SampledWithoutReplacement:
     """A secret subset of exactly `cohort` of `population` units joins, all subsets equally likely; then the noise."""
 
@@ -105,7 +118,8 @@ class SampledWithoutReplacement:
         return self.cohort / self.population
 
 
-_Step: TypeAlias = _Noise | PoissonSampled | SampledWithoutReplacement
+Sampled: TypeAlias = PoissonSampled | PoissonSampledGroup | SampledWithoutReplacement
+_Step: TypeAlias = _Noise | Sampled
 Step: TypeAlias = Annotated[_Step, Field(discriminator="kind")]
 
 
@@ -136,8 +150,8 @@ NOTHING = Composed(events=())
 def steps(event: Event) -> dict[Step, int]:
     """Return the distinct steps of an event and their counts: the one form that accountants read.
 
-    Composition does not depend on order, and a sampling rate of 1 is no sampling. Both are normalised here and nowhere
-    else.
+    Composition does not depend on order, a sampling rate of 1 is no sampling, and a group of one is no group. All are
+    normalised here and nowhere else.
     """
     counts: Counter[Step] = Counter()
     _count(event, 1, counts)
@@ -151,6 +165,9 @@ def _count(event: Event, times: int, counts: Counter[Step]) -> None:
         case Composed():
             for part in event.events:
                 _count(part, times, counts)
+        case PoissonSampledGroup(sampling_rate=rate, group_size=size, event=noise) if size == 1 or rate == 1:
+            alone = GaussianNoise(noise_multiplier=noise.noise_multiplier / size)
+            _count(PoissonSampled(sampling_rate=rate, event=alone), times, counts)
         case PoissonSampled() | SampledWithoutReplacement() if event.sampling_rate == 1:
             counts[event.event] += times
         case _:
@@ -170,9 +187,9 @@ def has_sampling(event: Event) -> bool:
 
 def step_noise(step: Step) -> Noise:
     """Return the noise of a step, sampled or not."""
-    return step.event if isinstance(step, PoissonSampled | SampledWithoutReplacement) else step
+    return step.event if isinstance(step, Sampled) else step
 
 
 def replace_noise(step: Step, noise: Noise) -> Step:
-    """Return a copy of the step with other noise."""
-    return replace(step, event=noise) if isinstance(step, PoissonSampled | SampledWithoutReplacement) else noise
+    """Return a copy of the step with other noise; the record refuses noise that it can't have."""
+    return replace(step, event=noise) if isinstance(step, Sampled) else noise  # type: ignore[arg-type]

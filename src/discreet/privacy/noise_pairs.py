@@ -78,18 +78,22 @@ def moves_one_coordinate(noise: SkellamNoise, factor: float) -> bool:
 
 @dataclass(frozen=True)
 class GaussianBase:
-    """N(μ, 1) against N(0, 1): the loss at x is μx − μ²/2."""
+    """N(μ, 1) against N(0, 1): the loss at x is μx − μ²/2.
+
+    Where a group of `shifts` units is sampled, the means go up to shifts·μ, and so do the nodes.
+    """
 
     mu: float
+    shifts: int = 1
     top: float = math.inf
 
     @property
     def max_tilt(self) -> float:
-        return DEEPEST / self.mu
+        return DEEPEST / (self.shifts * self.mu)
 
     def nodes(self, edges: Array) -> tuple[Array, Array]:
         inside = (edges + self.mu**2 / 2) / self.mu
-        low, high = -DEEPEST, 1.5 * DEEPEST + self.mu
+        low, high = -DEEPEST, 1.5 * DEEPEST + self.shifts * self.mu
         # a sampled loss bends over a width of 1/μ
         rule = np.arange(low, high, 0.1 / max(1.0, self.mu / 2))
         x, log_weights = _panels(np.concatenate([rule, inside[(inside > low) & (inside < high)], [high]]))

@@ -106,6 +106,12 @@ def _step_curve(step: Step, orders: Array, relation: Relation) -> Array:
         ):
             # Sampling hides next to nothing.
             return _unsampled_curve(noise, orders, 2.0 if relation == "replace" else 1.0)
+        case events.PoissonSampledGroup(event=noise, group_size=size) if (
+            noise.noise_multiplier < size * LEAST_INTEGRATED
+        ):
+            return _unsampled_curve(noise, orders, (2.0 if relation == "replace" else 1.0) * size)
+        case events.PoissonSampledGroup():
+            return _integrate(step, relation, orders)
         case events.PoissonSampled(event=events.GaussianNoise() as noise, sampling_rate=rate) if relation != "replace":
             by_sum = (orders == np.round(orders)) & (orders <= LARGEST_SUM)
             values = np.empty_like(orders)

@@ -14,6 +14,8 @@ from discreet.words import fill
 Relation: TypeAlias = Literal["add_or_remove", "zero_out", "replace"]
 View: TypeAlias = Literal["server", "client", "public"]
 
+LARGEST_GROUP = 1000  # of which it is counted how many were drawn; larger ones count as drawn whole
+
 
 @part
 class Person:
@@ -80,15 +82,20 @@ def list_clients(clients: Sequence[int]) -> str:
 def group_event(event: Event, size: int) -> Event:
     """Return the event for a group: a unit that holds up to `size` of the units it was priced for.
 
-    Guarantee: it dominates the true pair under add-or-remove and zero-out, which leave the same sums. A group is in a
-    Poisson sample with probability 1 − (1−q)^size and then moves the sum by at most `size` sensitivities; hockey-stick
-    divergences are convex in the number of members drawn, so drawing all of them is the worst.
+    Guarantee: it dominates the true pair under add-or-remove and zero-out, which leave the same sums. With Gaussian
+    noise a Poisson sample draws a binomial number of the members. With other noise, and for a large group, the group is
+    in the sample with probability 1 − (1−q)^size and then counts as drawn whole: hockey-stick divergences are convex in
+    the number of members drawn, so that is the worst.
     """
     match event:
         case events.Repeated():
             return events.Repeated(count=event.count, event=group_event(event.event, size))
         case events.Composed():
             return events.Composed(events=tuple(group_event(part, size) for part in event.events))
+        case events.PoissonSampled(sampling_rate=rate, event=events.GaussianNoise() as noise) if size <= LARGEST_GROUP:
+            return events.PoissonSampledGroup(sampling_rate=rate, group_size=size, event=noise)
+        case events.PoissonSampledGroup():
+            return replace(event, group_size=event.group_size * size)
         case events.PoissonSampled():
             any_member = -math.expm1(size * math.log1p(-event.sampling_rate)) if event.sampling_rate < 1 else 1.0
             return events.PoissonSampled(sampling_rate=any_member, event=scale_sensitivity(event.event, size))

@@ -23,6 +23,7 @@ from discreet.words import fill
 FINEST, COARSEST = 1e-6, 1e-4  # of the grid's interval: finer drowns in its rounding, coarser shows in the third digit
 MOST_POINTS = 250_000  # of one step's grid, which is built point by point: about 3 s; a composition's may have 8 times
 MOST_REPEATS = 10**6  # of a small grid: it first raises that to their power, digit by digit, which takes 3 s; 90 at 1e7
+GROUP_FACTOR = 40  # a point takes so many times as long for a group: its grid is so many times as coarse
 SMALL_GRID = 2_000  # points: it takes this way below 1,000, of which we know no more than about how many there are
 SMALLEST_DELTA = 1e-13  # for each repetition: its compositions cut tails of 1e-15 and round by 1e-16 each
 LARGEST_EPSILON = 700.0  # above, its e^−loss underflows: it then counts P[loss > ε], which is more than δ
@@ -108,6 +109,10 @@ def _to_their_step(step: Step) -> Any:
             return theirs.ZCDpEvent(step.l2_sensitivity**2 / (2 * step.variance))
         case events.PoissonSampled():
             return theirs.PoissonSampledDpEvent(step.sampling_rate, _to_their_step(step.event))
+        case events.PoissonSampledGroup(sampling_rate=rate, group_size=size):
+            return theirs.dp_event.MixtureOfGaussiansDpEvent(
+                step.event.noise_multiplier, list(range(size + 1)), _binomial_chances(rate, size).tolist()
+            )
         case events.SampledWithoutReplacement():
             return theirs.SampledWithoutReplacementDpEvent(step.population, step.cohort, _to_their_step(step.event))
         case events.SkellamNoise():
@@ -124,7 +129,7 @@ def _by_pld(event: Event, delta: float, relation: Relation, engine: str) -> Seco
     if relation == "replace" and not native:
         counts = {_double_sensitivity(step): count for step, count in counts.items()}
     grid = _grid(counts, replace=native)
-    if grid.points > 1.01 * MOST_POINTS:
+    if grid.points > 1.01 * MOST_POINTS / _coarseness(counts):
         return SecondOpinion(engine, None, fill("second.large_grid", points=f"{grid.points:.0e}"))
     if grid.slow:
         return SecondOpinion(engine, None, fill("second.slow", repeats=f"{grid.repeats:,}"))
@@ -202,12 +207,17 @@ def _grid(counts: dict[Step, int], *, replace: bool) -> _Grid:
     reach = max(span for span, _, _, _ in losses)
     points = max(reach, (sum(span for span, _, _, _ in losses) + 18 * math.sqrt(variance)) / 8)
     finest = max(FINEST, min(deviation for _, deviation, _, _ in losses) / 20)
-    fitting = min(points / MOST_POINTS, COARSEST * max(1.0, math.sqrt(variance)))
+    factor = _coarseness(counts)
+    fitting = min(points * factor / MOST_POINTS, COARSEST * factor * max(1.0, math.sqrt(variance)))
     interval = max(min(COARSEST, finest), fitting)
     added = math.fsum(repeats * min(interval**2 / 4, interval * size) for _, _, size, repeats in losses)
     tolerance = interval + added / 2 + 8 * (math.sqrt(variance + added) - math.sqrt(variance))
     slow = any(repeats > MOST_REPEATS and span < SMALL_GRID * interval for span, _, _, repeats in losses)
     return _Grid(interval, points / interval, tolerance, max(repeats for _, _, _, repeats in losses), slow)
+
+
+def _coarseness(counts: dict[Step, int]) -> int:
+    return GROUP_FACTOR if any(isinstance(step, events.PoissonSampledGroup) for step in counts) else 1
 
 
 def _losses(step: Step, count: int, *, replace: bool) -> tuple[float, float, float, int]:
@@ -216,20 +226,32 @@ def _losses(step: Step, count: int, *, replace: bool) -> tuple[float, float, flo
     if isinstance(noise, events.LaplaceNoise):
         return 2 / noise.noise_multiplier, 1 / noise.noise_multiplier, 1 / noise.noise_multiplier, count
     assert isinstance(noise, events.GaussianNoise)
-    if not isinstance(step, events.PoissonSampled):  # its repetitions are one Gaussian, there as here
+    if not isinstance(
+        step, events.PoissonSampled | events.PoissonSampledGroup
+    ):  # its repetitions are one Gaussian, there as here
         mu = (2 if replace else 1) * math.sqrt(count) / noise.noise_multiplier
         return mu * mu / 2 + 20 * mu, mu, mu, 1  # its grid starts at 0
-    z, q = noise.noise_multiplier, step.sampling_rate
-    x = np.linspace(-10 * z, 1 + 10 * z, 4001)
-    density = (1 - q) * np.exp(-((x / z) ** 2) / 2) + q * np.exp(-(((x - 1) / z) ** 2) / 2)
+    z, size = noise.noise_multiplier, step.group_size if isinstance(step, events.PoissonSampledGroup) else 1
+    chances = _binomial_chances(step.sampling_rate, size)
+    x = np.linspace(-10 * z, size + 10 * z, 4001)
+    density = sum(chance * np.exp(-(((x - j) / z) ** 2) / 2) for j, chance in enumerate(chances))
     density /= density.sum()
-    loss = _log_mixture(x, z, q) - (_log_mixture(-x, z, q) if replace else 0.0)
+    loss = _log_mixture(x, z, chances) - (_log_mixture(-x, z, chances) if replace else 0.0)
     deviation = math.sqrt(float(density @ (loss - density @ loss) ** 2))
     return float(np.ptp(loss)), deviation, float(density @ np.abs(loss)), count
 
 
-def _log_mixture(x: Any, z: float, q: float) -> Any:
-    return np.logaddexp(math.log1p(-q), math.log(q) + (2 * x - 1) / (2 * z * z))
+def _binomial_chances(rate: float, size: int) -> Any:
+    """Return the chance that 0, 1, … or all of so many are drawn."""
+    drawn = np.arange(size + 1)
+    logs = np.array([math.lgamma(size + 1) - math.lgamma(j + 1) - math.lgamma(size - j + 1) for j in drawn])
+    chances = np.exp(logs + drawn * math.log(rate) + (size - drawn) * math.log1p(-rate))
+    return chances / chances.sum()
+
+
+def _log_mixture(x: Any, z: float, chances: Any) -> Any:
+    logs = [math.log(chance) + (2 * x - j) * j / (2 * z * z) for j, chance in enumerate(chances) if chance > 0]
+    return np.logaddexp.reduce(logs)
 
 
 def _relation(*, replace: bool) -> Any:

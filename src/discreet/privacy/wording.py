@@ -59,6 +59,9 @@ def _describe_step(step: Step) -> str:
     match step:
         case events.PoissonSampled():
             return fill("event.poisson_sampled", noise=_describe_step(step.event), rate=compact(step.sampling_rate))
+        case events.PoissonSampledGroup():
+            drawn = {"rate": compact(step.sampling_rate), "size": f"{step.group_size:,}"}
+            return fill("event.poisson_sampled_group", noise=_describe_step(step.event), **drawn)
         case events.SampledWithoutReplacement():
             drawn = {"cohort": f"{step.cohort:,}", "population": f"{step.population:,}"}
             return fill("event.sampled_without_replacement", noise=_describe_step(step.event), **drawn)

@@ -14,7 +14,7 @@ from discreet.cli.text_table import text_table
 from discreet.errors import InvalidInput
 from discreet.part import to_plain
 from discreet.privacy.events import NOTHING, Event, Noise, PoissonSampled, Repeated, SampledWithoutReplacement
-from discreet.privacy.release import Release, Unit
+from discreet.privacy.release import Person, Release, Unit
 from discreet.privacy.wording import compact, describe_event, per_thousand, round_down, round_up, sentence
 
 if TYPE_CHECKING:
@@ -28,11 +28,13 @@ class Solution:
     """A mechanism with all its numbers.
 
     Attributes:
-        step: The event of one step.
+        question: What was asked.
+        step: The event of one step, for one unit.
         steps: The number of steps. 0 if not even one meets the target.
         solved_for: The name of the number that was computed for the target. None if there was no target.
     """
 
+    question: Question
     step: PoissonSampled | SampledWithoutReplacement
     steps: int
     solved_for: str | None
@@ -41,7 +43,7 @@ class Solution:
     def event(self) -> Event:
         """All steps as one event; without sampling where every unit takes part."""
         once: Event = self.step.event if self.step.sampling_rate == 1 else self.step
-        return Repeated(count=self.steps, event=once) if self.steps else NOTHING
+        return self.question.protected_event(Repeated(count=self.steps, event=once)) if self.steps else NOTHING
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Answer:
             "steps": self.solution.steps,
             "sampling": "none" if step.sampling_rate == 1 else self.question.sampling,
             "sampling_rate": step.sampling_rate,
+            "group_size": self.question.protected_together,
             "found": self.solution.solved_for,
             "target": to_plain(target) if target else None,
             "tpr": {compact(attack.false_positive_rate): attack.true_positive_rate for attack in self.attacks},
@@ -87,6 +90,12 @@ class Answer:
             data["guarantee"] = to_plain(self.card)
         return data
 
+    @property
+    def _protected(self) -> Unit:
+        """What the words of the answer are about: a person, if several units are protected together."""
+        size = self.question.protected_together
+        return self.unit if size == 1 or self.unit != "example" else Person(column="person", max_examples=size)
+
     def page(self) -> Iterator[RenderableType]:
         """Yield the answer as text, piece by piece."""
         account = self.account
@@ -100,7 +109,7 @@ class Answer:
         yield ""
         first, *others = self.attacks
         rates = first.false_positive_rate, first.true_positive_rate
-        yield sentence("results", self.unit, account.relation, *rates)
+        yield sentence("results", self._protected, account.relation, *rates)
         if first.true_positive_rate < 1:
             yield " ".join(
                 f"With {per_thousand(other.false_positive_rate)} false alarms: at most "
@@ -151,7 +160,7 @@ def find_missing(question: Question, name: str, noise: float | None, noise_at: C
     steps = 1 if question.steps is None else question.steps
 
     def event(noise: float, rate: float) -> Event:
-        return Repeated(count=steps, event=question.sampled_event(noise_at(noise), rate))
+        return question.protected_event(Repeated(count=steps, event=question.sampled_event(noise_at(noise), rate)))
 
     if noise is None:
         if target is None:
@@ -178,7 +187,7 @@ def find_missing(question: Question, name: str, noise: float | None, noise_at: C
                 "The noise, --steps and --sampling-rate are all given, so there is nothing to find for the target.",
                 fix="Leave out the number to find, or the target.",
             )
-    return Solution(question.sampled_event(noise_at(noise), rate), steps, solved_for)
+    return Solution(question, question.sampled_event(noise_at(noise), rate), steps, solved_for)
 
 
 def _describe_solution(answer: Answer) -> str:

@@ -16,11 +16,12 @@ from discreet.cli.options import (
     ViewOption,
     number_option,
     parse_relation,
+    parse_unit,
 )
 from discreet.cli.output import Json
 from discreet.errors import InvalidInput
-from discreet.privacy.events import Noise, PoissonSampled, SampledWithoutReplacement
-from discreet.privacy.release import Relation
+from discreet.privacy.events import Event, Noise, PoissonSampled, SampledWithoutReplacement
+from discreet.privacy.release import Person, Relation, group_event
 
 if TYPE_CHECKING:
     from discreet.privacy.calibration import AttackTarget, EpsilonTarget
@@ -51,6 +52,10 @@ class Question:
     ] = "poisson"
     cohort: Annotated[int | None, number_option(COUNT, "M", "Units in a step, instead of --sampling-rate.")] = None
     population: Annotated[int | None, number_option(COUNT, "N", "Number of all units, for --cohort.")] = None
+    group_size: Annotated[
+        int | None,
+        number_option(COUNT, "K", "Units that belong to one person and are protected together.", default="1"),
+    ] = None
     relation: Annotated[
         RelationWord | None,
         Option(
@@ -104,6 +109,30 @@ class Question:
             fpr = FPR if self.fpr is None else self.fpr
             return AttackTarget(true_positive_rate=self.attack_tpr, false_positive_rate=fpr)
         return None
+
+    @property
+    def protected_together(self) -> int:
+        """How many units are protected together: --group-size, or the rows of --unit person:COLUMN:ROWS."""
+        unit = parse_unit(self.unit)
+        rows = unit.max_examples if isinstance(unit, Person) else 1
+        if isinstance(unit, Person) and self.group_size not in (None, rows):
+            raise InvalidInput(
+                f"--group-size {self.group_size} and --unit {self.unit} name two numbers of rows.",
+                fix="Leave --group-size out.",
+            )
+        return self.group_size or rows
+
+    def protected_event(self, event: Event) -> Event:
+        """Return the event for all units that are protected together."""
+        if self.protected_together == 1:
+            return event
+        if self.neighbours == "replace":
+            raise InvalidInput(
+                "Several rows of one person can't be counted under --relation replace, only for adding, removing or "
+                "blanking them.",
+                fix="Use --relation add-or-remove or zero-out.",
+            )
+        return group_event(event, self.protected_together)
 
     def sampled_event(self, noise: Noise, rate: float) -> PoissonSampled | SampledWithoutReplacement:
         """Return the event of one step: the noise on units that are sampled at this rate."""

@@ -1,0 +1,134 @@
+"""Several examples of one person under Poisson sampling: a binomial number of them joins each sum."""
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.errors import Unsupported
+from discreet.privacy import accountant, pld, rdp, second_engine
+from discreet.privacy.events import Event, GaussianNoise, PoissonSampled, PoissonSampledGroup, Repeated, steps
+from discreet.privacy.release import LARGEST_GROUP, group_event
+from tests.privacy.recipes import gaussian, laplace
+
+
+def group(z: float, rate: float, size: int, times: int = 1) -> Event:
+    step = PoissonSampledGroup(sampling_rate=rate, group_size=size, event=GaussianNoise(noise_multiplier=z))
+    return Repeated(count=times, event=step)
+
+
+def binomial(rate: float, size: int) -> list[float]:
+    return [math.comb(size, j) * rate**j * (1 - rate) ** (size - j) for j in range(size + 1)]
+
+
+def exact_delta(z: float, rate: float, size: int, epsilon: float) -> float:
+    """δ of one step in both directions: the likelihood ratio grows with x, so both sets are half-lines."""
+    chances, cdf = binomial(rate, size), NormalDist().cdf
+
+    def loss(x: float) -> float:
+        terms = [math.log(chance) + j * x / z - (j / z) ** 2 / 2 for j, chance in enumerate(chances) if chance > 0]
+        return float(np.logaddexp.reduce(terms))
+
+    def solve(target: float) -> float:
+        low, high = -60.0, 60.0 + size / z
+        for _ in range(200):
+            middle = (low + high) / 2
+            low, high = (middle, high) if loss(middle) < target else (low, middle)
+        return low
+
+    above, below = solve(epsilon), solve(-epsilon)
+    joined = [j / z for j in range(size + 1)]
+    forward = sum(chance * cdf(mean - above) for chance, mean in zip(chances, joined, strict=True))
+    backward = sum(chance * cdf(below - mean) for chance, mean in zip(chances, joined, strict=True))
+    return max(forward - math.exp(epsilon) * cdf(-above), cdf(below) - math.exp(epsilon) * backward)
+
+
+@settings(max_examples=40)
+@given(z=st.floats(0.3, 30), rate=st.floats(1e-4, 0.999), size=st.integers(2, 12), epsilon=st.floats(1e-4, 8))
+def test_one_step_is_its_closed_form_from_above(z: float, rate: float, size: int, epsilon: float) -> None:
+    exact, found = exact_delta(z, rate, size, epsilon), pld.delta(group(z, rate, size), epsilon)
+    if exact > 1e-9:  # below, the closed form cancels
+        assert exact * (1 - 1e-6) <= found <= 1.02 * exact + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("z", "rate", "times", "size", "epsilon"), [(1.0, 0.01, 1000, 5, 11.64), (1.0, 0.001, 5000, 10, 4.262)]
+)
+def test_values_of_the_mixture_of_gaussians(z: float, rate: float, times: int, size: int, epsilon: float) -> None:
+    assert pld.epsilon(group(z, rate, size, times), 1e-5) == pytest.approx(epsilon, abs=0.003)
+
+
+def test_dp_accounting_finds_the_same() -> None:
+    event = group(1.0, 0.05, 3, 40)
+    found = second_engine.epsilon(event, 1e-5)
+    assert found.epsilon == pytest.approx(pld.epsilon(event, 1e-5), abs=found.tolerance + 2e-4)
+    assert found.same_method
+
+
+@given(z=st.floats(0.3, 10), rate=st.floats(1e-3, 0.99), times=st.integers(1, 300))
+def test_a_group_of_one_is_a_single_example(z: float, rate: float, times: int) -> None:
+    assert steps(group(z, rate, 1, times)) == steps(gaussian(z, rate=rate, times=times))
+
+
+def test_a_group_of_which_all_join_moves_the_sum_by_all_of_it() -> None:
+    assert steps(group(6.0, 1.0, 3, 4)) == {GaussianNoise(noise_multiplier=2.0): 4}
+
+
+@settings(max_examples=15)
+@given(z=st.floats(0.5, 10), rate=st.floats(1e-3, 0.9), times=st.integers(1, 200), size=st.integers(2, 8))
+def test_a_group_costs_more_than_a_smaller_one_and_less_than_if_it_were_drawn_whole(
+    z: float, rate: float, times: int, size: int
+) -> None:
+    any_member = 1 - (1 - rate) ** size
+    whole = Repeated(
+        count=times,
+        event=PoissonSampled(sampling_rate=any_member, event=GaussianNoise(noise_multiplier=z / size)),
+    )
+    found = pld.epsilon(group(z, rate, size, times), 1e-5)
+    smaller = pld.epsilon(group(z, rate, size - 1, times), 1e-5)
+    assert smaller - 3e-4 <= found <= pld.epsilon(whole, 1e-5) * (1 + 1e-3) + 3e-4
+
+
+@settings(max_examples=15)
+@given(z=st.floats(0.3, 10), rate=st.floats(1e-3, 0.95), times=st.integers(1, 300), size=st.integers(2, 12))
+def test_the_renyi_bound_is_never_below_the_loss_distribution(z: float, rate: float, times: int, size: int) -> None:
+    event = group(z, rate, size, times)
+    assert rdp.epsilon(event, 1e-5) >= pld.epsilon(event, 1e-5) * (1 - 1e-3) - 3e-4
+    assert accountant.epsilon(event, 1e-5) <= rdp.epsilon(event, 1e-5)
+
+
+def test_the_order_of_the_renyi_divergence_at_two_is_a_double_sum() -> None:
+    z, rate, size = 1.5, 0.2, 4
+    chances = binomial(rate, size)
+    moment = sum(p * q * math.exp(i * j / z**2) for i, p in enumerate(chances) for j, q in enumerate(chances))
+    found = float(rdp.curve(group(z, rate, size), np.array([2.0]))[0])
+    assert math.log(moment) <= found <= math.log(moment) * (1 + 1e-6)
+
+
+def test_replacing_a_group_is_not_counted() -> None:
+    with pytest.raises(Unsupported, match="add_or_remove or zero_out"):
+        pld.epsilon(group(1.0, 0.1, 3), 1e-5, "replace")
+
+
+def test_a_group_in_gaussian_noise_is_a_mixture_and_in_other_noise_counts_as_drawn_whole() -> None:
+    mixture = group_event(gaussian(2.0, rate=0.1, times=3), 5)
+    assert steps(mixture) == steps(group(2.0, 0.1, 5, 3))
+    (step,) = steps(group_event(laplace(2.0, rate=0.1), 5))
+    assert isinstance(step, PoissonSampled)
+    assert step.sampling_rate == pytest.approx(1 - 0.9**5)
+
+
+def test_a_very_large_group_counts_as_drawn_whole() -> None:
+    (step,) = steps(group_event(gaussian(2.0, rate=1e-6), LARGEST_GROUP + 1))
+    assert isinstance(step, PoissonSampled)
+
+
+@pytest.mark.parametrize(
+    ("z", "rate", "size"), [(50.0, 0.5, 200), (0.05, 1e-6, 4), (300.0, 1e-4, 1000), (1.0, 0.999, 20)]
+)
+def test_extremes_have_an_answer(z: float, rate: float, size: int) -> None:
+    event = group(z, rate, size, 10)
+    assert 0 <= pld.epsilon(event, 1e-5) <= rdp.epsilon(event, 1e-5) * (1 + 1e-3) + 3e-4
