@@ -56,7 +56,7 @@ from tests.test_user_part import LOUD, MINE
 NUMBER = re.compile(r"\b[0-9a-f]{64}\b|\b[0-9a-f]{12}…|\d[\d.,]*(?:e[-+]?\d+)?|\binf\b")
 NAMES = ("cpu", "float64", "float32", "gaussian", "Accuracy", "loss", "linear", "Mse", "MSE")
 DIGESTS = Path(__file__).parent / "digests" / "experiments"
-PATIENT = Person(column="patient", max_examples=5)
+PATIENT = Person(column="patient", at_most=5)
 NOISE = GaussianNoise(noise_multiplier=1.5)
 EVENTS: dict[str, Event] = {
     "gaussian": NOISE,

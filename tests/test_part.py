@@ -128,7 +128,10 @@ def test_the_walk_finds_parts_and_bare_numbers() -> None:
 
 
 def test_what_is_allowed_is_said_in_the_words_of_a_file() -> None:
-    with pytest.raises(InvalidInput, match=r"^Privacy: unit: must be 'example' or 'client', and got 'patient'\."):
+    with pytest.raises(InvalidInput, match=r"^Privacy: against: must be .server., .client. or .public., and got .cat."):
+        Privacy(unit="example", against="cat", epsilon=1, delta=1e-5)  # type: ignore[arg-type]
+    person = r'\{ kind = "person", column = "patient", at_most = 20 \}'
+    with pytest.raises(InvalidInput, match=rf'^Privacy: unit: must be "example", "client" or .*, such as {person}'):
         Privacy(unit="patient", against="server", epsilon=1, delta=1e-5)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match=r"kind must be one of 'none', 'gaussian', .*, and got 'gauss'"):
         from_plain(AnyMechanism, {"kind": "gauss"})

@@ -60,6 +60,8 @@ def _describe_problem(problem: Any) -> str:
             return "kind is missing"
         case "literal_error":
             return f"must be {context['expected']}"
+        case "missing":
+            return "is missing"
         case "too_short":
             return "must not be empty"
         case "unexpected_keyword_argument":

@@ -143,7 +143,7 @@ def test_the_second_engine_confirms(discreet: Discreet):
 def test_the_card_comes_with_it(discreet: Discreet):
     line = "account gaussian --noise-multiplier 1 --sampling-rate 0.1 --card --unit person:patient:5 --view public"
     card = discreet(line, "--json").json["guarantee"]
-    assert card["unit"] == {"kind": "person", "column": "patient", "max_examples": 5}
+    assert card["unit"] == {"kind": "person", "column": "patient", "at_most": 5}
     assert card["view"] == "public"
     assert card["event"]["event"]["group_size"] == 5
     assert "Guarantee card" in discreet(line).out

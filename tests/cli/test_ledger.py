@@ -80,7 +80,7 @@ def test_a_budget_that_is_none_is_refused(wrong: str, tmp_path: Path, discreet: 
 def test_a_person_is_named_by_a_column(tmp_path: Path, discreet: Discreet):
     line = "ledger create --epsilon 2 --delta 1e-5 --unit person:patient:20 --view public --mode plan"
     summary = discreet(f"{line} --json", tmp_path / "ledger.jsonl").json
-    assert summary["budgets"][0]["unit"] == {"kind": "person", "column": "patient", "max_examples": 20}
+    assert summary["budgets"][0]["unit"] == {"kind": "person", "column": "patient", "at_most": 20}
     assert "person (patient)" in discreet("ledger show", tmp_path / "ledger.jsonl").out
 
 

@@ -166,7 +166,7 @@ def price_round(algorithm: Algorithm, unit: Unit, noise: GaussianNoise) -> Relea
 def test_the_owners_price_counts_once_for_each_client_that_may_hold_an_example() -> None:
     algorithm = pfl_with_own_schedule()
     assert price_round(algorithm, "example", COSTLY).event == Repeated(count=3, event=COSTLY)
-    assert price_round(algorithm, Person(column="id", max_examples=2), COSTLY).event == Repeated(count=3, event=COSTLY)
+    assert price_round(algorithm, Person(column="id", at_most=2), COSTLY).event == Repeated(count=3, event=COSTLY)
     assert price_round(algorithm, "client", COSTLY).event == COSTLY
 
 

@@ -44,7 +44,7 @@ sampling_rate = 0.5
 clip_norm = 0.5
 learning_rate = 1.0
 """
-PERSON = EXAMPLE.replace('"example"', '{ kind = "person", column = "patient", max_examples = 2 }')
+PERSON = EXAMPLE.replace('"example"', '{ kind = "person", column = "patient", at_most = 2 }')
 RANGES = '[columns]\npatient = "ignore"\nage = { min = 0, max = 100 }\nill = { values = [0, 1] }\n'
 TAKEN = f"taken_from_data = true\n{RANGES}"
 NAMES = ("north", "south", "east")
@@ -104,7 +104,7 @@ def test_a_task_that_is_dealt_out_names_no_persons(tmp_path: Path) -> None:
             "127.0.0.1:1",
             ["127.0.0.1"],
         )
-    plain = digits.replace('{ kind = "person", column = "patient", max_examples = 2 }', '"example"')
+    plain = digits.replace('{ kind = "person", column = "patient", at_most = 2 }', '"example"')
     create_deployment(
         tmp_path / "site",
         experiment_file.load_experiment(write_experiment(tmp_path, plain)),
@@ -113,7 +113,7 @@ def test_a_task_that_is_dealt_out_names_no_persons(tmp_path: Path) -> None:
         ["127.0.0.1"],
     )
     resolved = tmp_path / "site" / "app" / "resolved.toml"
-    unit = 'unit = { kind = "person", column = "patient", max_examples = 2 }'
+    unit = 'unit = { kind = "person", column = "patient", at_most = 2 }'
     assert 'unit = "example"' in resolved.read_text()
     resolved.write_text(resolved.read_text().replace('unit = "example"', unit))
     with pytest.raises(InvalidInput, match="the task 'digits' has no such column"):
@@ -164,9 +164,7 @@ def test_rows_beyond_the_bound_are_left_out_at_the_node_and_the_card_says_what_n
 def test_a_policy_that_counts_persons_refuses_an_experiment_that_does_not(tmp_path: Path) -> None:
     app = deployment(tmp_path, EXAMPLE)
     enroll_clients(tmp_path, app, "abcd")
-    edit_policy(
-        tmp_path / "north", 'unit = "example"', 'unit = { kind = "person", column = "patient", max_examples = 2 }'
-    )
+    edit_policy(tmp_path / "north", 'unit = "example"', 'unit = { kind = "person", column = "patient", at_most = 2 }')
     with pytest.raises(
         InvalidInput, match=r"policy.toml has a budget for one person \(column 'patient', at most 2 rows"
     ):

@@ -30,7 +30,7 @@ model = { kind = "mlp", hidden = [16], activation = "tempered_sigmoid" }
 engine = { kind = "reference" }
 
 [privacy]
-unit = { kind = "person", column = "patient", max_examples = 3 }
+unit = { kind = "person", column = "patient", at_most = 3 }
 against = "server"
 epsilon = [1.0, 2]
 delta = 1e-5

@@ -128,7 +128,7 @@ def test_a_stopped_run_is_not_resumed_into_such_a_ledger(tmp_path: Path, monkeyp
 def test_a_budget_for_a_person_is_refused_alike(tmp_path: Path):
     job = api.prepare_job(experiment_file.load_experiment(experiment(tmp_path, CLIENTS), ()))
     budget = Budget(
-        unit=Person(column="patient", max_examples=2), relation="zero_out", view="public", epsilon=9.0, delta=1e-3
+        unit=Person(column="patient", at_most=2), relation="zero_out", view="public", epsilon=9.0, delta=1e-3
     )
     with pytest.raises(InvalidInput, match="a budget for one person"):
         budget_check.check_overlap([budget], job.algorithm, job.population, "The ledger")

@@ -30,7 +30,7 @@ ranges = { age = { min = 0, max = 100 }, patient = "ignore", ill = { values = [0
 test_fraction = 0.0
 
 [privacy]
-unit = { kind = "person", column = "patient", max_examples = 2 }
+unit = { kind = "person", column = "patient", at_most = 2 }
 against = "server"
 epsilon = 20.0
 delta = 1e-3
@@ -59,7 +59,7 @@ ARRAYS: dict[str, Any] = {
     "sizes": [10, 10],
     "classes": 2,
 }
-PATIENT = Person(column="patient", max_examples=2)
+PATIENT = Person(column="patient", at_most=2)
 PFL: dict[str, Any] = {"noise_multiplier": 2.0, "sampling_rate": 0.5, "clip_norm": 0.5, "learning_rate": 1.0}
 
 
@@ -83,7 +83,7 @@ def test_a_person_column_that_does_not_exist_is_refused(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.chdir(tmp_path)
-    file = experiment(tmp_path, EXPERIMENT.replace('"patient", max', '"pateint", max'))
+    file = experiment(tmp_path, EXPERIMENT.replace('"patient", at', '"pateint", at'))
     assert run([command, str(file)]) == InvalidInput.exit_code
     said = " ".join(capsys.readouterr().err.split())
     assert "has no column 'pateint' for the person" in said
@@ -152,9 +152,9 @@ def test_the_plan_says_that_rows_are_left_out(tmp_path: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("unit", "promised", "sentence"),
     [
-        (Person(column="patient", max_examples=2), "example", "one person (column 'patient', at most 2 rows)"),
-        (Person(column="patient", max_examples=1), None, "one person (column 'patient', at most 1 row)"),
-        (Person(column="name", max_examples=2), None, "one person (column 'name', at most 2 rows)"),
+        (Person(column="patient", at_most=2), "example", "one person (column 'patient', at most 2 rows)"),
+        (Person(column="patient", at_most=1), None, "one person (column 'patient', at most 1 row)"),
+        (Person(column="name", at_most=2), None, "one person (column 'name', at most 2 rows)"),
         ("example", None, "may bring another in"),
     ],
     ids=["a promise for an example", "fewer rows", "another column", "a budget for an example"],
@@ -173,7 +173,7 @@ def test_a_ledger_that_counts_for_another_unit_refuses_the_run(
 
 
 def test_a_ledger_for_the_same_person_is_charged(tmp_path: Path):
-    unit = Person(column="patient", max_examples=3)
+    unit = Person(column="patient", at_most=3)
     budget = Budget(unit=unit, relation="zero_out", view="server", epsilon=500.0, delta=1e-3)
     Ledger.create(tmp_path / "ledger.jsonl", [budget], "filter")
     words = ["run", str(experiment(tmp_path)), "--ledger", str(tmp_path / "ledger.jsonl"), "--json"]
@@ -191,7 +191,7 @@ def test_a_table_from_python_bounds_the_person_that_is_promised(tmp_path: Path):
     assert done.guarantee is not None
     assert done.guarantee.unit == PATIENT
     assert json.loads((tmp_path / "out" / "guarantee.json").read_text())["rows_left_out"] == 3
-    stricter = privacy(Person(column="patient", max_examples=1))
+    stricter = privacy(Person(column="patient", at_most=1))
     with pytest.raises(InvalidInput, match="at most 1 row"):
         discreet.train(torch.nn.Linear(1, 2), task, privacy=stricter, out=tmp_path / "less", **settings)
     with pytest.raises(InvalidInput, match="leaves out rows of persons"):

@@ -38,7 +38,7 @@ def cards(algorithm: Algorithm, wanted: Privacy | None, rounds: int = 30) -> lis
     [
         (PFL, privacy("example", "server")),
         (PFL, privacy("example", "public")),
-        (PFL, privacy(Person(column="patient", max_examples=3), "server", epsilon=20.0)),
+        (PFL, privacy(Person(column="patient", at_most=3), "server", epsilon=20.0)),
         (DP_FEDAVG, privacy("client", "public")),
         (DP_FEDAVG, privacy("example", "public")),
         (
@@ -128,7 +128,7 @@ def test_an_example_in_two_clients_is_not_protected_by_protecting_one_of_them():
     ] == ["client"]
 
 
-PATIENT = Person(column="patient", max_examples=3)
+PATIENT = Person(column="patient", at_most=3)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ NOISE = GaussianNoise(noise_multiplier=1.5)
 EVENT = Repeated(count=60, event=PoissonSampled(sampling_rate=0.25, event=NOISE))
 PFL = Release(unit="example", relation="zero_out", view="server", event=EVENT)
 CLAIM = Claim(epsilon=0.62, delta=1e-5, source="Theorem 4.6", reason="it counts a local state as aggregated")
-PATIENT = Person(column="patient", max_examples=5)
+PATIENT = Person(column="patient", at_most=5)
 
 
 @pytest.fixture(scope="module")

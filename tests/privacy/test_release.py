@@ -2,7 +2,7 @@
 
 import pytest
 
-from discreet.errors import Unsupported
+from discreet.errors import InvalidInput, Unsupported
 from discreet.part import from_plain, to_plain
 from discreet.privacy import pld
 from discreet.privacy.events import (
@@ -12,7 +12,7 @@ from discreet.privacy.events import (
     SampledWithoutReplacement,
     SkellamNoise,
 )
-from discreet.privacy.release import Person, Release, describe_clients, group_event, scale_sensitivity
+from discreet.privacy.release import Person, Release, Unit, describe_clients, group_event, scale_sensitivity
 from tests.privacy.recipes import gaussian
 
 NOISE = GaussianNoise(noise_multiplier=6.0)
@@ -20,7 +20,7 @@ NOISE = GaussianNoise(noise_multiplier=6.0)
 
 def test_a_release_comes_back_equal() -> None:
     release = Release(
-        unit=Person(column="patient", max_examples=3),
+        unit=Person(column="patient", at_most=3),
         relation="add_or_remove",
         view="client",
         event=Repeated(count=2, event=NOISE),
@@ -73,3 +73,22 @@ def test_a_group_pays_for_each_part_of_a_composition() -> None:
 )
 def test_clients_are_described_by_number(clients: tuple[int, ...], text: str) -> None:
     assert describe_clients(clients) == text
+
+
+def test_a_person_of_an_older_file_is_read() -> None:
+    stored = {"kind": "person", "column": "patient", "max_examples": 3}
+    assert from_plain(Unit, stored) == Person(column="patient", at_most=3)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ("patient", r'must be "example", "client" or a person, such as .*at_most = 20.*, and got .patient.'),
+        ({"kind": "person", "column": "patient"}, "at_most: is missing"),
+        ({"kind": "person", "column": "patient", "at_most": 0}, "at_most: must be at least 1"),
+        ({"kind": "family", "column": "patient", "at_most": 2}, "kind: must be .person."),
+    ],
+)
+def test_what_is_no_unit_is_refused_with_what_is(wrong: object, problem: str) -> None:
+    with pytest.raises(InvalidInput, match=problem):
+        from_plain(Unit, wrong)

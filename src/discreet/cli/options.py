@@ -149,5 +149,5 @@ def parse_unit(text: str) -> Unit:
         case ["client"]:
             return "client"
         case ["person", column, rows] if column and rows.isascii() and rows.isdigit():
-            return Person(column=column, max_examples=int(rows))
+            return Person(column=column, at_most=int(rows))
     raise InvalidInput(f"--unit must be example, client or person:COLUMN:ROWS, and got {text!r}.")

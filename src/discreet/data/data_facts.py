@@ -15,7 +15,7 @@ class DataFacts:
         not_covered: Sentences for the card about what the guarantee does not cover.
         ranges_from_data: Whether columns are scaled by ranges that were taken from the data.
         distinct_examples: Number of examples, each counted once. None where only the owner of the data knows it.
-        person: If set, no person has more than `max_examples` rows, or rows in two clients.
+        person: If set, no person has more than `at_most` rows, or rows in two clients.
         rows_left_out: Number of rows that were left out for that. This number is private.
         public_examples: Number of examples that no client holds. None if there is no public data.
         is_here: Whether the clients' data is here. False if real clients keep it on their own machines.

@@ -238,7 +238,7 @@ def _check_declaration(
     size = sizes[0 if own else client]
     if size != declared.examples:
         person = None if app.experiment.privacy is None else app.experiment.privacy.person
-        rule = "" if person is None else f" after rows of persons with more than {person.max_examples} were left out"
+        rule = "" if person is None else f" after rows of persons with more than {person.at_most} were left out"
         raise InvalidInput(
             f"{declared.name} was declared with {declared.examples} examples to train on, and holds {size}{rule}.",
             fix="Check that this is the right table. If it is, declare the right number: it is public, and the noise "

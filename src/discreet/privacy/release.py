@@ -1,12 +1,14 @@
 """A release: an event, the unit it protects, and the view it protects against."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from discreet.errors import UnsoundCombination, Unsupported
-from discreet.part import Count, Flag, Index, part
+from pydantic import BeforeValidator
+
+from discreet.errors import InvalidInput, UnsoundCombination, Unsupported
+from discreet.part import Count, Flag, Index, from_plain, part
 from discreet.privacy import events
 from discreet.privacy.events import Event, Noise, has_sampling
 from discreet.words import fill
@@ -19,14 +21,28 @@ LARGEST_GROUP = 1000  # of which it is counted how many were drawn; larger ones 
 
 @part
 class Person:
-    """All rows with one value in `column`: at most `max_examples` of them, all held by one client."""
+    """All rows with one value in `column`: at most `at_most` of them, all held by one client."""
 
     kind: Literal["person"] = "person"
     column: str
-    max_examples: Count
+    at_most: Count
 
 
-Unit: TypeAlias = Literal["example", "client"] | Person
+def _read_unit(given: Any) -> Any:
+    """Build a person from a table, with an error that shows how to write one. Older files say `max_examples`."""
+    if isinstance(given, str) and given not in ("example", "client"):
+        person = '{ kind = "person", column = "patient", at_most = 20 }'
+        raise ValueError(f'must be "example", "client" or a person, such as {person}, and got {given!r}')
+    if not isinstance(given, Mapping):
+        return given
+    named = {"at_most" if name == "max_examples" else name: value for name, value in given.items()}
+    try:
+        return from_plain(Person, named)
+    except InvalidInput as error:
+        raise ValueError(str(error).removeprefix("Person: ")) from None
+
+
+Unit: TypeAlias = Annotated[Literal["example", "client"] | Person, BeforeValidator(_read_unit)]
 
 
 def relations_for(unit: Unit) -> tuple[Relation, ...]:

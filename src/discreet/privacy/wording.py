@@ -40,7 +40,7 @@ def describe_unit(unit: Unit, view: View, clients: Sequence[int] | None = None) 
         whose = "one_client" if len(clients) == 1 else "several_clients"
         return fill(f"unit.{whose}.{name}", clients=list_clients(clients))
     whose = "other_client" if view == "client" else "any_client"  # a client knows its own data
-    rows = {"column": repr(unit.column), "most": str(unit.max_examples)} if isinstance(unit, Person) else {}
+    rows = {"column": repr(unit.column), "most": str(unit.at_most)} if isinstance(unit, Person) else {}
     return fill(f"unit.{whose}.{name}", **rows)
 
 
@@ -84,7 +84,7 @@ def release_assumptions(release: Release) -> Iterator[str]:
     if release.unit == "example":
         yield fill("assumes.one_client")
     if isinstance(release.unit, Person):
-        yield fill("assumes.person_rows", most=release.unit.max_examples)
+        yield fill("assumes.person_rows", most=release.unit.at_most)
     yield fill("assumes.fresh_noise_but_share" if release.view == "client" else "assumes.fresh_noise")
     if has_sampling(release.event):
         yield fill("assumes.secret_sampling")

@@ -53,7 +53,7 @@ def load(tmp_path: Path, text: str, most: int = 1, ranges: Any = RANGES, **named
     path = tmp_path / "visits.csv"
     path.write_text(HEADER + text)
     columns = {"client": "hospital", "label": "ill", "test_fraction": 0.0, **named}
-    return clients_from_csv(path, ranges=ranges, person=Person(column="patient", max_examples=most), **columns)
+    return clients_from_csv(path, ranges=ranges, person=Person(column="patient", at_most=most), **columns)
 
 
 def test_the_column_that_names_persons_is_no_input(tmp_path: Path):
@@ -92,9 +92,9 @@ def test_persons_of_a_parquet_file_may_be_named_by_numbers(tmp_path: Path):
     pq.write_table(pa.table(columns), tmp_path / "visits.parquet")
     named: dict[str, Any] = {"client": "hospital", "label": "ill", "ranges": RANGES, "test_fraction": 0.0}
     with pytest.raises(InvalidInput, match="client 'S' has no row left"):
-        clients_from_parquet(tmp_path / "visits.parquet", **named, person=Person(column="patient", max_examples=2))
+        clients_from_parquet(tmp_path / "visits.parquet", **named, person=Person(column="patient", at_most=2))
     pq.write_table(pa.table({**columns, "hospital": ["N", "N", "N"]}), tmp_path / "visits.parquet")
-    task = clients_from_parquet(tmp_path / "visits.parquet", **named, person=Person(column="patient", max_examples=2))
+    task = clients_from_parquet(tmp_path / "visits.parquet", **named, person=Person(column="patient", at_most=2))
     assert task.train.inputs.tolist() == [[-1], [0]]
 
 

@@ -14,7 +14,7 @@ from .helpers import budget, release
 GAUSSIAN = GaussianNoise(noise_multiplier=2.0)
 SAMPLED = PoissonSampled(sampling_rate=0.1, event=GAUSSIAN)
 FIXED = SampledWithoutReplacement(cohort=10, population=100, event=GAUSSIAN)
-PATIENT = Person(column="patient", max_examples=3)
+PATIENT = Person(column="patient", at_most=3)
 
 
 def charge(to: dict[str, Any], *releases: Release) -> list[tuple[Event, str]]:
@@ -86,7 +86,7 @@ def test_a_persons_release_never_counts_for_an_example_or_another_person():
     with pytest.raises(Unsupported):
         charge({}, release(GAUSSIAN, unit=PATIENT))
     with pytest.raises(Unsupported):
-        charge({"unit": Person(column="visitor", max_examples=3)}, release(GAUSSIAN, unit=PATIENT))
+        charge({"unit": Person(column="visitor", at_most=3)}, release(GAUSSIAN, unit=PATIENT))
 
 
 def test_an_examples_release_counts_for_a_person_as_a_group():

@@ -269,7 +269,7 @@ def test_the_head_and_length_of_the_chain_are_shown(ledger: Ledger, path: Path):
 
 
 def test_a_budget_for_a_person_comes_back_as_it_was(path: Path):
-    person = budget(3.0, unit=Person(column="patient", max_examples=20), view="public")
+    person = budget(3.0, unit=Person(column="patient", at_most=20), view="public")
     Ledger.create(path, [person], "filter")
     assert Ledger.open(path).budgets == (person,)
 

@@ -12,7 +12,7 @@ from discreet.privacy.release import Person
 
 from .helpers import budget, gaussian_epsilon, lines, release, spend_all, spent_epsilon
 
-PATIENT = Person(column="patient", max_examples=3)
+PATIENT = Person(column="patient", at_most=3)
 
 
 def older(path: Path, mode: Mode = "plan", rounds: int = 4, **fields: Any) -> Ledger:

@@ -94,7 +94,7 @@ class Answer:
     def _protected(self) -> Unit:
         """What the words of the answer are about: a person, if several units are protected together."""
         size = self.question.protected_together
-        return self.unit if size == 1 or self.unit != "example" else Person(column="person", max_examples=size)
+        return self.unit if size == 1 or self.unit != "example" else Person(column="person", at_most=size)
 
     def page(self) -> Iterator[RenderableType]:
         """Yield the answer as text, piece by piece."""

@@ -114,7 +114,7 @@ class Question:
     def protected_together(self) -> int:
         """How many units are protected together: --group-size, or the rows of --unit person:COLUMN:ROWS."""
         unit = parse_unit(self.unit)
-        rows = unit.max_examples if isinstance(unit, Person) else 1
+        rows = unit.at_most if isinstance(unit, Person) else 1
         if isinstance(unit, Person) and self.group_size not in (None, rows):
             raise InvalidInput(
                 f"--group-size {self.group_size} and --unit {self.unit} name two numbers of rows.",

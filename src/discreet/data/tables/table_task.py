@@ -81,9 +81,9 @@ class TableTask:
     def _read(self, paths: Paths, person: Person | None) -> tuple[EncodedTable, Encoding, DataFacts]:
         ranges = load_ranges(self.ranges, paths.folder)
         table = READERS[self.kind](find_file(self.path, paths.folder))
-        column, max_examples = (None, None) if person is None else (person.column, person.max_examples)
+        column, at_most = (None, None) if person is None else (person.column, person.at_most)
         encoding = Encoding.from_ranges(table, ranges, client=self.client, label=self.label, person=column)
-        rows = encode_table(table, encoding, max_examples)
+        rows = encode_table(table, encoding, at_most)
         data = DataFacts(
             kind="classification" if isinstance(encoding.label, Values) else "regression",
             facts=_describe_data(self, encoding, ranges),

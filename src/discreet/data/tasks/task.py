@@ -27,7 +27,7 @@ class Task:
         not_covered: Sentences for the card about what the guarantee does not cover, such as a fitted scaler.
         public: Examples that no client holds and no guarantee covers, as a federation of one client.
         ranges_from_data: Whether columns are scaled by ranges that were taken from the data.
-        person: If set, no person has more than `max_examples` rows, or rows in two clients.
+        person: If set, no person has more than `at_most` rows, or rows in two clients.
         rows_left_out: Number of rows that were left out for that. This number is private.
     """
 

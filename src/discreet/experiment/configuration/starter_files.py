@@ -76,7 +76,7 @@ test_fraction = 0.2              # of each client's rows, kept for evaluation, w
 
 [privacy]                        # the promise; the noise is computed from it
 unit = "example"                 # one row; "client" for all rows of one client (recipe dp_fedavg); or one person:
-                                 # {{ kind = "person", column = "patient", max_examples = 3 }}, of whose rows 3 are used
+                                 # {{ kind = "person", column = "patient", at_most = 3 }}, of whose rows 3 are used
 against = "server"               # or "public": those who only see released models
 epsilon = 2.0
 delta = 1e-5                     # well below 1 / the number of rows

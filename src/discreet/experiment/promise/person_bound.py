@@ -40,21 +40,21 @@ def check_budgets(budgets: Sequence[Budget], privacy: Privacy | None, where: str
             raise InvalidInput(
                 f"{where} has a budget for {_describe(unit)}, and this experiment does not bound the rows of that "
                 "person.",
-                fix=f'Promise for it: unit = {{ kind = "person", column = "{unit.column}", max_examples = '
-                f"{unit.max_examples} }}; or count in another ledger.",
+                fix=f'Promise for it: unit = {{ kind = "person", column = "{unit.column}", at_most = '
+                f"{unit.at_most} }}; or count in another ledger.",
             )
         if person is not None and not isinstance(budget.unit, Person):
             raise InvalidInput(
                 f"{where} has a budget for one {unit_name(budget.unit)}, and this experiment, which promises for "
                 f"{_describe(person)}, leaves rows out: one {unit_name(budget.unit)} less may bring another in.",
-                fix=f"Count in a ledger for the same person: --unit person:{person.column}:{person.max_examples}.",
+                fix=f"Count in a ledger for the same person: --unit person:{person.column}:{person.at_most}.",
             )
 
 
 def assumption(person: Person, *, deployed: bool) -> str:
     """Return the rule by which rows are left out. Real clients see only their own tables."""
-    column, most = repr(person.column), f"{person.max_examples:,}"
-    if person.max_examples == 1:
+    column, most = repr(person.column), f"{person.at_most:,}"
+    if person.at_most == 1:
         return fill("assumes.one_row_at_client" if deployed else "assumes.one_row_of_person", column=column)
     return fill("assumes.rows_at_client" if deployed else "assumes.rows_of_person", column=column, most=most)
 
@@ -76,7 +76,7 @@ def owner_notices(person: Person | None, rows_left_out: int) -> Iterator[str]:
 
 def _bounds(kept: Person | None, wanted: Person) -> bool:
     """Whether the bound that the data keeps is enough for the bound that is wanted."""
-    return kept is not None and kept.column == wanted.column and kept.max_examples <= wanted.max_examples
+    return kept is not None and kept.column == wanted.column and kept.at_most <= wanted.at_most
 
 
 def _describe(person: Person) -> str:
@@ -84,4 +84,4 @@ def _describe(person: Person) -> str:
 
 
 def _rows(person: Person) -> str:
-    return f"{person.max_examples:,} row{'' if person.max_examples == 1 else 's'}"
+    return f"{person.at_most:,} row{'' if person.at_most == 1 else 's'}"

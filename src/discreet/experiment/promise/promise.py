@@ -23,7 +23,7 @@ class Privacy:
     """The promise: the whole run reveals at most (epsilon, delta) about one `unit` to the viewer it protects `against`.
 
     Attributes:
-        unit: Whose data is protected: "example", "client", or `Person(column=..., max_examples=...)`.
+        unit: Whose data is protected: "example", "client", or `Person(column=..., at_most=...)`.
         against: From whom: "server", who sees every message; or "public", who only sees released models.
         epsilon: The largest ε. A list gives each client an epsilon of its own.
         delta: The δ of the guarantee, well below 1 over the number of units.

@@ -119,7 +119,7 @@ def _charge_as_group(release: Release, budget: Budget) -> Charge:
         )
     _refuse_presence_for_content(release, budget)
     assert isinstance(budget.unit, Person)  # `_readings` offers this to persons only
-    return Charge(release.clients, group_event(release.event, budget.unit.max_examples), "add_or_remove")
+    return Charge(release.clients, group_event(release.event, budget.unit.at_most), "add_or_remove")
 
 
 def _charge_as_client_change(release: Release, budget: Budget) -> Charge:
