@@ -15,8 +15,10 @@ from rich.console import Console
 from torch import nn
 
 from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.input_scale import CENTRE, SPREAD, InputScale
+from discreet.data.tables.table_columns import Predictions
 from discreet.data.tasks.any_task import AnyTask
-from discreet.data.tasks.task import Task
+from discreet.data.tasks.task import Task, blank_task
 from discreet.data.tasks.task_loading import load_task
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
@@ -32,6 +34,8 @@ from discreet.experiment.run_directory.resume_check import check_model_files, ch
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.experiment.terms import Terms
 from discreet.models import AnyModel
+from discreet.models.standardised_model import standardise_inputs
+from discreet.models.table_prediction import find_rows, predict_rows
 from discreet.part import from_plain
 from discreet.paths import Paths
 from discreet.privacy.guarantee import Guarantee
@@ -92,8 +96,37 @@ class Run:
             module = _rebuild_module(record, self.data_dir, self.trust)
         else:
             module = copy.deepcopy(self.module)
-        module.load_state_dict(record.load_model())
-        return module.eval()
+        weights = record.load_model()
+        input_scale = InputScale.find(weights)
+        module.load_state_dict({name: value for name, value in weights.items() if name not in (CENTRE, SPREAD)})
+        return standardise_inputs(module.eval(), input_scale)
+
+    def predict(self, rows: Any) -> Predictions:
+        """Predict for new rows of a table, by the run directory alone: the training data is not needed.
+
+        Args:
+            rows: A CSV or Parquet file, a data frame, or a mapping from the names of columns to their values. Columns
+                that the model was not trained on, such as the label, are not looked at.
+
+        Returns:
+            What is predicted for each row, in the order of the rows: a value with the probability of each, or a number
+            in the label's own units.
+
+        Raises:
+            InvalidInput: The run was not on a table, a column is missing, or a cell can't be read.
+
+        Example:
+            ```python
+            run = discreet.load("runs/visits")
+            run.predict("new.csv").probabilities["yes"]
+            ```
+        """
+        columns = RunRecord.open(self.directory).read_columns()
+        if columns is None:
+            raise InvalidInput(
+                f"{self.directory} holds a model that was not trained on a table.", fix="Call run.model(inputs)."
+            )
+        return predict_rows(self.model, columns, find_rows(rows))
 
 
 def train(
@@ -292,7 +325,12 @@ def _open_session(
 
 
 def load(
-    directory: PathLike, module: nn.Module | None = None, data_dir: PathLike | None = None, *, trust: bool = False
+    directory: PathLike,
+    module: nn.Module | None = None,
+    data_dir: PathLike | None = None,
+    *,
+    trust: bool = False,
+    trusted: Trust | None = None,
 ) -> Run:
     """Load a run from its directory. This runs no code that the run names; only its `model` needs it, when it is used.
 
@@ -302,6 +340,7 @@ def load(
         data_dir: The folder of downloaded data sets.
         trust: Whether `model` may run the Python files that the run's experiment names. Without it, only code that
             `discreet trust` has remembered runs.
+        trusted: Which code may run, instead of `trust`.
 
     Returns:
         The run, as `train` returns it.
@@ -325,7 +364,7 @@ def load(
         outcome["stopped"],
         module,
         _optional_path(data_dir),
-        Trust.all_code() if trust else trust_remembered(LOAD_REMEDY),
+        trusted or (Trust.all_code() if trust else trust_remembered(LOAD_REMEDY)),
     )
 
 
@@ -413,9 +452,11 @@ def _rebuild_module(record: RunRecord, data_dir: Path | None, trust: Trust) -> n
     experiment = _read_experiment(record)
     generator = torch.Generator()  # any will do: the weights come from the record
     paths = Paths.default(Path(record.identity.folder), data_dir, trust)
-    needless = ("algorithm", "metric")  # the module needs its task
+    columns = record.read_columns()
+    needless = ("algorithm", "metric") if columns is None else ("algorithm", "metric", "task")
     experiment = load_user_parts(experiment, paths.folder, trust, skip=needless)
-    return job_builder.build_model(experiment.model, experiment.load_task(generator, paths), paths, generator)
+    task = experiment.load_task(generator, paths) if columns is None else blank_task(columns)
+    return job_builder.build_model(experiment.model, task, paths, generator)
 
 
 def _has_accepted(record: RunRecord | None) -> bool:

@@ -61,6 +61,14 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
     loans.with_suffix(".csv.sha256").write_text(hashlib.sha256(loan.encode()).hexdigest())  # so it needs no network
     small = tmp_path / "small.toml"
     small.write_text(SMALL)
+    tabled = tmp_path / "tabled"
+    if path == "predict":
+        columns = {"inputs": {"age": {"min": 0, "max": 100}}, "label": "back", "target": {"values": ["no", "yes"]}}
+        small.write_text(SMALL)
+        task = f"task={{kind='csv', path='{table}', client='clinic', label='back', ranges={{age={{min=0, max=100}}, "
+        task += "back={values=['no', 'yes']}}}"
+        discreet("run", small, "--out", tabled, "--set", task)
+        assert json.loads((tabled / "table.json").read_text()) == columns
     if path in ("deploy enroll", "deploy status", "deploy accept"):
         discreet(f"deploy init {tmp_path / 'site'} {small}")
     if path == "deploy accept":
@@ -93,6 +101,7 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
         "run": f"--out {tmp_path / 'run'} --set rounds=2",
         "plan": "",
         "report": f"{finished}",
+        "predict": f"{tabled} {table}",
         "trust": "--list",
         "compare": f"{small} --seeds 1 --out {tmp_path / 'compared'}",
         "algorithms": "",

@@ -24,6 +24,7 @@ WHEN = {  # a new command must be listed here, and in the guide
     "deploy init": ASKED,
     "deploy submit": ASKED,
     "deploy simulate": ASKED,
+    "predict": ASKED,
     "plan": THIS_CALL,
     "deploy client": POLICY,
     "tradeoff promise": NEVER,
@@ -46,6 +47,7 @@ WHEN = {  # a new command must be listed here, and in the guide
 LINES = {  # each would run code of net.py if nothing prevented it
     "run": "run mine.toml --out another",
     "compare": "compare mine.toml --seeds 1 --out table",
+    "predict": "predict tabled rows.csv",
     "plan": "plan mine.toml",
     "tradeoff promise": "tradeoff promise mine.toml",
     "trust": "trust mine.toml",
@@ -66,7 +68,7 @@ NET = """\
 from torch import nn
 open({mark!r}, "w").close()
 def net(task):
-    return nn.Linear(64, task.classes)
+    return nn.Linear(64 if task.classes == 10 else 1, task.classes)
 def loss(outputs, targets):
     return nn.functional.cross_entropy(outputs, targets, reduction="none")
 def worst(outputs, targets):
@@ -82,6 +84,14 @@ MINE = (
     + 'server = { kind = "net.py:Step" }\n'
 )
 
+TABLED = """\
+rounds = 1
+model = { kind = "net.py:net" }
+task = { kind = "csv", path = "rows.csv", client = "who", label = "y", ranges = { x = { min = 0, max = 1 }, \
+y = { values = [0, 1] } } }
+algorithm = { recipe = "fedavg", learning_rate = 0.1, batch_size = 2 }
+"""
+
 
 @pytest.fixture(scope="module")
 def pattern(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -92,6 +102,9 @@ def pattern(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / "net.py").write_text(NET.format(mark=str(folder / "it-ran")))
         (folder / "mine.toml").write_text(MINE)
         assert run(["run", "mine.toml", "--out", "first", "--trust", "--json"]) == 0
+        (folder / "rows.csv").write_text("who,x,y\n" + "a,0.5,1\nb,0.2,0\n" * 5)
+        (folder / "tabled.toml").write_text(TABLED)
+        assert run(["run", "tabled.toml", "--out", "tabled", "--trust", "--json"]) == 0
         assert run(["deploy", "init", "site", "mine.toml", "--trust", "--json"]) == 0
         assert run(["deploy", "enroll", "client-0", "--app", "site/app", "--out", "enrolled", "--json"]) == 0
     return folder

@@ -144,7 +144,7 @@ def test_a_users_own_model_loss_and_metric_lie_beside_the_file(small: Path):
     )
     own = ("model.kind=mine.py:net", "loss=mine.py:loss", "metric=mine.py:worst")
     job = api.prepare_job(experiment_file.load_experiment(small, own, trust=Trust.all_code()))
-    assert {"accuracy", "loss", "worst"} <= set(job.evaluate(job.params))
+    assert {"accuracy", "loss", "worst"} <= set(job.evaluate(job.algorithm.init(job.params)))
     with pytest.raises(InvalidInput, match="no 'lost'"):
         api.prepare_job(experiment_file.load_experiment(small, ("loss=mine.py:lost",), trust=Trust.all_code()))
 

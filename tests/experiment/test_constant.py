@@ -39,7 +39,7 @@ def ready(task: Task) -> Job:
 
 def test_the_constant_is_the_mean_of_the_training_targets():
     prepared = ready(clients_from_arrays(np.zeros((4, 1)), TARGETS, sizes=[1, 3], test=TEST))
-    found = prepared.evaluate(prepared.params)
+    found = prepared.evaluate(prepared.algorithm.init(prepared.params))
     assert list(found) == ["mse", "constant_mse", "loss"]
     assert found["constant_mse"] == pytest.approx(2.5)
 
@@ -57,7 +57,7 @@ def test_only_what_clients_hold_counts():
     task = examples.build_task(1, OverlappingSplit(fraction=0.25), torch.Generator().manual_seed(0))
     held = task.train.examples_at(torch.arange(1))[1]
     prepared = ready(task)
-    assert prepared.evaluate(prepared.params)["constant_mse"] == pytest.approx(float(held**2))
+    assert prepared.evaluate(prepared.algorithm.init(prepared.params))["constant_mse"] == pytest.approx(float(held**2))
 
 
 def test_classes_and_a_task_without_test_data_have_none():
@@ -66,7 +66,7 @@ def test_classes_and_a_task_without_test_data_have_none():
         clients_from_arrays(np.zeros((4, 1)), [0, 0, 0, 0], sizes=[4], classes=1, test=(TEST[0], [0, 0])),
     ):
         prepared = ready(task)
-        assert "constant_mse" not in prepared.evaluate(prepared.params)
+        assert "constant_mse" not in prepared.evaluate(prepared.algorithm.init(prepared.params))
 
 
 def test_a_run_says_it_everywhere_and_the_card_does_not_cover_it(tmp_path: Path):

@@ -16,7 +16,7 @@ from discreet.algorithms.recipes.registry import RECIPES
 from discreet.errors import DiscreetError
 from discreet.experiment.configuration import experiment_schema, toml_document
 from discreet.experiment.configuration.experiment_file import Experiment
-from discreet.experiment.configuration.starter_files import BUILT_IN, OWN_TABLE
+from discreet.experiment.configuration.starter_files import BUILT_IN, OWN_TABLE, promise_texts
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads(experiment_schema.schema_text())
@@ -53,7 +53,10 @@ def find_texts() -> Iterator[tuple[str, str]]:
     yield "the built-in experiment", BUILT_IN
     yield (
         "the starter for a table",
-        OWN_TABLE.format(table='kind = "csv"\npath = "t"\nclient = "c"\nlabel = "l"\nranges = "r"'),
+        OWN_TABLE.format(
+            table='kind = "csv"\npath = "t"\nclient = "c"\nlabel = "l"\nranges = "r"',
+            **promise_texts("example", "server"),
+        ),
     )
     for folder in ("experiments", "tests", "docs"):
         for path in sorted((ROOT / folder).rglob("*.toml")):

@@ -11,11 +11,13 @@ from discreet.algorithms import declarations, per_client, releases, soundness
 from discreet.algorithms.aggregation import AnyAggregation, Plain
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.client_groups import ClientGroups, group_clients
+from discreet.algorithms.input_scale import InputScale
 from discreet.algorithms.mechanisms import AnyMechanism, NoPrivacy
 from discreet.algorithms.population import Population
 from discreet.algorithms.sampling import AnySampling, Everyone
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
 from discreet.algorithms.sparsifiers import AllCoordinates, AnySparsifier, PublicUpdate
+from discreet.algorithms.standardisation import Standardisation, moments_algorithm
 from discreet.algorithms.training import AnyTrainer, Exposure, Loss
 from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.exposure import NEGLIGIBLE, WHOLE_UPDATE, UpdateSums
@@ -36,11 +38,13 @@ class ServerState(NamedTuple):
         params: The model.
         mechanism: State of the mechanism, such as an adaptive clip.
         server: State of the server optimiser, such as its momentum.
+        input_scale: Centre and spread of every input, if inputs are standardised: 0 and 1 before the first round.
     """
 
     params: Params
     mechanism: Params
     server: Params
+    input_scale: Params = {}  # noqa: RUF012 - never changed
 
 
 @part
@@ -56,6 +60,7 @@ class Algorithm:
         server: How the model moves by the mean update.
         weighting: Whether clients count alike or by their examples.
         as_published: Allow what a paper does although its proof doesn't cover it. The card prints it as a claim.
+        standardisation: Which numbers are standardised by one noisy sum before the first round. The data decides it.
     """
 
     sampling: AnySampling = Everyone()
@@ -66,6 +71,7 @@ class Algorithm:
     server: AnyServer = ServerSgd()
     weighting: Literal["uniform", "by_examples"] = "uniform"
     as_published: Flag = False
+    standardisation: Standardisation | None = None
 
     def __post_init__(self) -> None:
         # a file that is only read runs no code of its user; the server's optimiser comes after all that is checked
@@ -74,7 +80,9 @@ class Algorithm:
 
     def init(self, params: Params) -> ServerState:
         """Return the state before the first round."""
-        return ServerState(params, self.mechanism.init(params), self.server.init(params))
+        like, wanted = next(iter(params.values())), self.standardisation
+        input_scale = {} if wanted is None else wanted.unit_scale(like)
+        return ServerState(params, self.mechanism.init(params), self.server.init(params), input_scale)
 
     def broadcast(self, state: ServerState, round: int, public: PublicUpdate | None = None) -> Broadcast:
         """Return what the clients of a round receive.
@@ -86,6 +94,7 @@ class Algorithm:
         """
         announcement = self.mechanism.announce(state.mechanism, self.sensitivity(round))
         announcement |= self.sparsifier.announce(state.params, round, public)
+        announcement |= state.input_scale
         return self.rebuild_broadcast(round, state.params, announcement)
 
     def sensitivity(self, round: int) -> float | None:
@@ -111,7 +120,8 @@ class Algorithm:
             weights: One weight for each client, used with weighting = "by_examples".
             rows: Random streams, one for each client.
         """
-        whole = self.mechanism.unit == "client"
+        whole, input_scale = self.mechanism.unit == "client", InputScale.find(broadcast.announcement)
+        batches = replace(batches, input_scale=input_scale)
         # an update that is clipped as a whole is rounded after the clip, not in training
         training_broadcast = replace(broadcast, encoding=None) if whole else broadcast
         delta = self.trainer.train(loss, training_broadcast, batches, rows.for_purpose(Purpose.TRAIN))
@@ -171,7 +181,8 @@ class Algorithm:
         params, server = self.server.step(state.params, mean, state.server)
         check_form("The model after a step of the server", params, state.params)
         check_form("The server's state after a step", server, state.server)
-        return ServerState({name: value.detach() for name, value in params.items()}, mechanism, server)
+        model = {name: value.detach() for name, value in params.items()}
+        return ServerState(model, mechanism, server, state.input_scale)
 
     def releases(
         self,
@@ -221,6 +232,10 @@ class Algorithm:
         aggregation = self.aggregation.for_sum(dimension, load)
         aggregation.check_load(load)
         return replace(algorithm, aggregation=aggregation)
+
+    def for_moments(self, population: Population) -> Algorithm | None:
+        """Return the algorithm of the round before the first, which sums moments; None without such a round."""
+        return moments_algorithm(self, population)
 
     def grid(self, population: Population) -> Grid | None:
         """Return the lattice that integer noise is priced on; None for real numbers, or if noise is still open."""

@@ -4,16 +4,19 @@ For an example the relation is always zero-out: the example or a blank in its pl
 public, because that number divides its sums.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from discreet.algorithms import soundness
 from discreet.algorithms.declarations import undeclared_parts
 from discreet.algorithms.population import Population
-from discreet.privacy.events import Event, Noise, Repeated
+from discreet.privacy.events import Composed, Event, Noise, Repeated
 from discreet.privacy.release import Relation, Release, View
 
 if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm
+
+RELATIONS: tuple[Relation, ...] = ("add_or_remove", "zero_out", "replace")  # what holds for one holds for the next
 
 
 def list_releases(
@@ -24,6 +27,8 @@ def list_releases(
     contributors: int | None = None,
 ) -> list[Release]:
     """List all releases of these rounds: none if a user's own part declares nothing of what it releases.
+
+    The first round includes the sum of moments before it, if inputs are standardised.
 
     Args:
         algorithm: The algorithm that runs.
@@ -39,7 +44,24 @@ def list_releases(
         payers = clients if cohort is None else cohort if clients is None else _intersection(clients, cohort)
         if payers != ():
             uploads += _upload_releases(group_algorithm, population, rounds, payers)
-    return uploads + _sum_releases(algorithm, population, rounds, cohort, contributors)
+    releases = uploads + _sum_releases(algorithm, population, rounds, cohort, contributors)
+    if algorithm.standardisation is None or rounds.start > 0:
+        return releases
+    moments = algorithm.for_moments(population)
+    before = [] if moments is None else list_releases(moments, population, range(1), None)
+    return [joined for release in releases if (joined := _join_moments(release, before)) is not None]
+
+
+def _join_moments(release: Release, moments: list[Release]) -> Release | None:
+    """Compose a release of the first round with that of the moments; None if the moments promise nothing like it.
+
+    A bound on the norm of what a unit adds prices its replacement too, so relations may be stronger in the moments.
+    """
+    weaker = {"add_or_remove": RELATIONS, "zero_out": RELATIONS[1:], "replace": RELATIONS[2:]}
+    for before in moments:
+        if (before.unit, before.view) == (release.unit, release.view) and release.relation in weaker[before.relation]:
+            return replace(release, event=Composed(events=(before.event, release.event)))
+    return None
 
 
 def _upload_releases(

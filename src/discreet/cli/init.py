@@ -1,19 +1,25 @@
 """`discreet init`: write a commented experiment file to start from."""
 
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
+from discreet.cli.options import parse_unit
 from discreet.cli.output import Json, emit
 from discreet.errors import InvalidInput
 from discreet.paths import write_new_file
+
+if TYPE_CHECKING:
+    from discreet.privacy.release import View
 
 EPILOG = """\b
 Examples:
   discreet init
   discreet init visits.toml --table visits.csv --client hospital \\
       --label readmitted
+  discreet init visits.toml --table visits.csv --client hospital \\
+      --label readmitted --unit person:patient:20
 """
 
 File: TypeAlias = Annotated[Path, typer.Argument(metavar="[FILE]", hidden=True)]
@@ -31,6 +37,13 @@ def init(
     ranges: Annotated[
         Path, typer.Option(metavar="TOML", help="File with the publicly known ranges of the columns.")
     ] = Path("ranges.toml"),
+    unit: Annotated[
+        str,
+        typer.Option(metavar="UNIT", help="Whom the promise protects: example, client or person:COLUMN:ROWS."),
+    ] = "example",
+    against: Annotated[
+        Literal["server", "clients", "public"], typer.Option(help="From whom: who sees messages, or only models.")
+    ] = "server",
     as_json: Json = False,
 ) -> None:
     """Write a commented experiment to FILE, or to experiment.toml.
@@ -42,7 +55,10 @@ def init(
 
     if table is None and (client or label):
         raise InvalidInput("--client and --label need a table.", fix="Name it with --table.")
-    text = starter_file(table, client, label, ranges, beside=file.parent)
+    if table is None and (unit, against) != ("example", "server"):
+        raise InvalidInput("--unit and --against need a table.", fix="Name it with --table.")
+    view: View = "client" if against == "clients" else against
+    text = starter_file(table, client, label, ranges, beside=file.parent, unit=parse_unit(unit), against=view)
     write_new_file(file, experiment_schema.DIRECTIVE + text)
     schema = file.parent / experiment_schema.NAME
     experiment_schema.write_schema(schema)

@@ -19,6 +19,7 @@ from discreet.cli import (
     init,
     ledger,
     plan,
+    predict,
     report,
     schema,
     tradeoff,
@@ -75,6 +76,7 @@ app.command("init", epilog=init.EPILOG)(init.init)
 app.command("plan", epilog=plan.EPILOG)(plan.plan)
 app.command("run", epilog=run_command.EPILOG)(run_command.run)
 app.command("compare", epilog=compare.EPILOG)(compare.compare)
+app.command("predict", epilog=predict.EPILOG)(predict.predict)
 app.command("report", epilog=report.EPILOG)(report.report)
 app.command("schema", epilog=schema.EPILOG)(schema.schema)
 app.command("trust", epilog=trust.EPILOG)(trust.trust)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -13,6 +14,7 @@ from discreet.cli.output import Json, emit, print_note, stderr_console
 from discreet.cli.progress_bar import show_preparation
 from discreet.cli.trust_options import TrustOption, choose_trust
 from discreet.errors import InvalidInput
+from discreet.experiment.run_directory.run_files import TABLE
 from discreet.part import to_plain
 from discreet.privacy.wording import compact
 
@@ -202,7 +204,9 @@ def describe_results(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
     yield f"After {ended.completed} rounds, on test data: {metrics}"
     yield f"Results are in {ended.record.path}"
     yield f"  to look at:   {page.name}"
-    yield "  to use:       model.safetensors, or discreet.load() in Python"
+    is_table = (ended.record.path / TABLE).is_file()
+    first = f"discreet predict {quote(str(ended.record.path))} NEW.csv" if is_table else "model.safetensors"
+    yield f"  to use:       {first}, or discreet.load() in Python"
     identity = ended.record.identity
     is_secret = identity.data_ranges or identity.seeded  # resolved.toml holds bounds of the data, or the seed
     yield f"  to share:     guarantee.txt{'' if is_secret else ', resolved.toml'}"

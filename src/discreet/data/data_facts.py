@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from discreet.algorithms.standardisation import Standardisation
 from discreet.privacy.release import Person
 
 
@@ -18,6 +19,7 @@ class DataFacts:
         person: If set, no person has more than `at_most` rows, or rows in two clients.
         rows_left_out: Number of rows that were left out for that. This number is private.
         public_examples: Number of examples that no client holds. None if there is no public data.
+        standardisation: Which numbers are to be standardised by a noisy sum. None for none.
         is_here: Whether the clients' data is here. False if real clients keep it on their own machines.
     """
 
@@ -29,4 +31,5 @@ class DataFacts:
     person: Person | None = None
     rows_left_out: int = 0
     public_examples: int | None = None
+    standardisation: Standardisation | None = None
     is_here: bool = True

@@ -69,6 +69,10 @@ class EngineRecord(Protocol):
         """Return how many neighbours share masks in its secure sums. None if it adds updates up in clear."""
         return None
 
+    def for_moments(self) -> EngineRecord:
+        """Return the engine that sums the moments before the first round; by default itself."""
+        return self
+
     def build(self, setup: EngineSetup) -> Engine:
         """Build the engine."""
 
@@ -146,6 +150,10 @@ class Ray(EngineRecord):
         from discreet.engines.ray.ray_cluster import Cluster
 
         Cluster.check(self.address, self.workers, device)
+
+    def for_moments(self) -> EngineRecord:
+        """One small sum is not worth a second set of workers, for which there may be no room."""
+        return Embedded(memory_gb=self.memory_gb)
 
     def build(self, setup: EngineSetup) -> Engine:
         from discreet.engines.ray.ray_cluster import Cluster

@@ -1,16 +1,18 @@
 """A job: everything that the training loop needs to run an experiment."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.algorithm import Algorithm, ServerState
+from discreet.algorithms.input_scale import InputScale
 from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.population import Population
+from discreet.algorithms.standardisation import MOMENTS, PREPARATION, moment_deviation
 from discreet.data.data_facts import DataFacts
 from discreet.data.federation import Federation
 from discreet.data.tasks.task import Task
@@ -108,9 +110,9 @@ class Job:
         log.info("engine built", engine=kind, device=device, block_size=engine.block_size)
         return engine
 
-    def evaluate(self, params: Params) -> dict[str, float]:
+    def evaluate(self, state: ServerState) -> dict[str, float]:
         """Evaluate the model on the test data. A squared error comes with that of a constant prediction."""
-        metrics = self.model.evaluate(params, *self.test_data)
+        metrics = self.model.evaluate(state.params, *self.test_data, InputScale.find(state.input_scale))
         if "mse" not in metrics:
             return metrics
         return {"mse": metrics.pop("mse"), CONSTANT: self._constant_mse, **metrics}
@@ -121,9 +123,9 @@ class Job:
         inputs, targets = self.test_data
         return tuple(self.model.evaluate(self.params, inputs[:METRIC_EXAMPLES], targets[:METRIC_EXAMPLES]))
 
-    def evaluate_training(self, params: Params) -> dict[str, float]:
+    def evaluate_training(self, state: ServerState) -> dict[str, float]:
         """Evaluate the model on training examples: the same ones in every round, drawn by the run's key."""
-        return self.model.evaluate(params, *self._training_examples)
+        return self.model.evaluate(state.params, *self._training_examples, InputScale.find(state.input_scale))
 
     @cached_property
     def _training_examples(self) -> tuple[Tensor, Tensor]:
@@ -136,6 +138,26 @@ class Job:
         """The squared error of predicting the mean of the clients' targets for every test example."""
         targets = self.data.targets if self.data.order is None else self.data.targets[self.data.order]
         return float((self.test_data[1].double() - targets.double().mean(dim=0)).square().mean())
+
+    def learn_input_scale(self, state: ServerState) -> ServerState:
+        """Sum the moments of the clients' numbers, and return the state with the centres and spreads that follow.
+
+        Raises:
+            RoundOver: The sum is lost.
+        """
+        wanted, moments = self.algorithm.standardisation, self.algorithm.for_moments(self.population)
+        assert wanted is not None
+        assert moments is not None
+        first = moments.init(wanted.first_model(next(iter(self.params.values()))))
+        simulation = replace(self.simulation, algorithm=moments, loss=wanted.moment_loss)
+        engine = self.settings.engine.for_moments().build(EngineSetup(simulation, first.params))
+        broadcast = moments.broadcast(first, PREPARATION)
+        gathered = engine.gather(broadcast, list(range(self.population.clients)))
+        noise = simulation.rows(broadcast, [-1]).for_purpose(Purpose.SERVER)
+        joined = len(gathered.contributors)
+        done = moments.server_step(first, broadcast, gathered.total, joined, self.population, noise)
+        deviation = moment_deviation(self.algorithm, self.population)
+        return state._replace(input_scale=wanted.scale_from_moments(done.params[MOMENTS], deviation))
 
     def has_public_cohort(self, round: int) -> bool:
         """Whether anybody may know who is in a round, since the guarantee counts no secret draw."""
@@ -185,6 +207,7 @@ def data_facts(task: Task, *, is_here: bool) -> DataFacts:
         ranges_from_data=task.ranges_from_data,
         person=task.person,
         rows_left_out=task.rows_left_out,
+        standardisation=task.standardisation,
         public_examples=None if task.public is None else task.public.sizes[0],
         distinct_examples=distinct,
         is_here=is_here,

@@ -1,5 +1,7 @@
 """Calibrate an experiment's algorithm, and build its terms where torch is not installed."""
 
+from dataclasses import replace
+
 from discreet.algorithms.aggregation import Plain
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
@@ -49,6 +51,12 @@ def calibrate_algorithm(
             "keeps to itself would make a repeated round another one.",
             fix="Leave checkpoint_every out.",
         )
+    wanted, stored = data.standardisation if settings.engine.is_simulated else None, algorithm.standardisation
+    if stored is not None and (wanted is None or replace(stored, noise_multiplier=None) != wanted):
+        raise InvalidInput(
+            "algorithm.standardisation is not what follows from the task and the engine.", fix="Leave it out."
+        )
+    algorithm = replace(algorithm, standardisation=stored or wanted)
     algorithm = calibrate.calibrate_noise(algorithm, privacy, settings.rounds, population, dimension)
     check_exact("algorithm", algorithm)
     check_exact("privacy", privacy)

@@ -37,6 +37,8 @@ def price_promises(source: Source, terms: Terms, epsilons: Iterable[float]) -> I
     if terms.privacy is None or len(client_groups(terms.algorithm, terms.privacy, terms.population)) > 1:
         return
     algorithm, size = open_noise(source.experiment.algorithm), terms.parameters
+    if algorithm is not None and terms.algorithm.standardisation is not None:
+        algorithm = replace(algorithm, standardisation=terms.data.standardisation)
     for epsilon in epsilons:
         try:
             wanted = replace(terms.privacy, epsilon=epsilon)

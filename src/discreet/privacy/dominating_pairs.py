@@ -19,7 +19,7 @@ from discreet.privacy.release import Relation
 OVERFLOW = 700.0  # e^x is a double up to here
 LARGE = 30.0  # from here on e^x − 1 is e^x, but for the last digits
 SMALL_LOSS = 0.1  # below it a loss is summed as differences from 1
-NEGLIGIBLE = -100.0  # log of the chance below which so many members of a group count as all
+NEGLIGIBLE = -700.0  # log of the chance below which so many members of a group count as all
 MOST_NEWTON_STEPS = 60
 ROUNDING = 4e-15  # relative, of a loss that was computed through sampling: some twenty roundings of a double
 

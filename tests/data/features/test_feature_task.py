@@ -194,7 +194,7 @@ def test_a_file_gives_the_same_task(task: Features):
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        ({"kind": "features"}, "of: Field required"),
+        ({"kind": "features"}, "of: is missing"),
         ({"kind": "features", "of": {"kind": "digits"}}, "of"),
         ({"kind": "features", "of": {"kind": "mnist"}, "extractor": {"kind": "gabor"}}, "'scatternet' or your own"),
     ],

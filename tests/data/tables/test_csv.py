@@ -39,7 +39,7 @@ def test_numbers_are_scaled_and_categories_become_one_input_each(tmp_path: Path)
     assert task.train.inputs.tolist() == [[1, 0, 1], [0, 1, 0], [-1, 0, 1]]
     assert task.train.targets.tolist() == [1, 0, 1]
     assert (task.kind, task.classes, task.name) == ("classification", 2, "visits")
-    assert any("nothing was fitted" in fact for fact in task.facts)
+    assert any("The ranges are public." in fact for fact in task.facts)
 
 
 def test_values_outside_a_range_are_moved_to_its_end(tmp_path: Path):

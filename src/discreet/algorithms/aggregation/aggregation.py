@@ -36,6 +36,10 @@ class Aggregation(Protocol):
         """Return a copy with the fields that follow from the model size and from what a sum carries, if known."""
         return self
 
+    def for_moments(self) -> Aggregation | None:
+        """Return the aggregation for a sum of moments, with what follows from a sum still open; by default none can."""
+        return None
+
     def check_load(self, load: Load | None) -> None:
         """Refuse a configured scale that doesn't suit what a sum carries.
 

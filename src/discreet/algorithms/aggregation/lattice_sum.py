@@ -64,6 +64,9 @@ class Lattice(Aggregation):
             )
         return lattice_sum
 
+    def for_moments(self) -> Self:
+        return replace(self, bits=None, scale=None, dimension=None)
+
     def check_load(self, load: Load | None) -> None:
         if self.scale is not None and self.dimension is not None and load is not None:
             lattice_scale.check_scale(self._plan(self.dimension, load), self.scale, self.wraparound)

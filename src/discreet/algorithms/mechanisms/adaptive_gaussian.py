@@ -10,6 +10,7 @@ from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import CLIP, Broadcast
 from discreet.algorithms.clipping import ROUNDING
 from discreet.algorithms.clipping import clip as clipped
+from discreet.algorithms.mechanisms.central_gaussian import Gaussian
 from discreet.algorithms.mechanisms.mechanism import Mechanism, State
 from discreet.lazy_torch import Tensor, torch
 from discreet.params import Params, add, norms, scale, scale_rows
@@ -54,6 +55,9 @@ class AdaptiveGaussian(Mechanism):
 
     def announce(self, state: State, bound: float | None) -> Params:
         return {CLIP: state[CLIP]}
+
+    def for_moments(self, bound: float, noise_multiplier: float | None) -> Gaussian:
+        return Gaussian(clip_norm=bound, noise_multiplier=noise_multiplier)
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         norm = broadcast.announcement[CLIP]

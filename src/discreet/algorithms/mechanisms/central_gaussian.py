@@ -36,6 +36,9 @@ class Gaussian(Mechanism):
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return per_client.fill_noise(self, per_client.require_single(noise_multiplier))
 
+    def for_moments(self, bound: float, noise_multiplier: float | None) -> Gaussian:
+        return Gaussian(clip_norm=bound, noise_multiplier=noise_multiplier)
+
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         return scale(clipped(delta, self.clip_norm), 1 / self.clip_norm)
 

@@ -60,6 +60,10 @@ class DistributedGaussian(AnnouncedClip):
             )
         return self if self.shares is not None else replace(self, shares=most)
 
+    def for_moments(self, bound: float, noise_multiplier: float | None) -> Self:
+        clip = None if self.clip_norm is None else bound
+        return replace(self, clip_norm=clip, noise_multiplier=noise_multiplier)
+
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         bounded = delta if self.clip_norm is None else clipped(delta, self.clip_norm)
         return scale(bounded, 1 / broadcast.announcement[CLIP])

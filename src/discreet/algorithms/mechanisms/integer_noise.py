@@ -74,6 +74,10 @@ class IntegerNoise(AnnouncedClip):
             )
         return self if self.shares is not None else replace(self, shares=honest)
 
+    def for_moments(self, bound: float, noise_multiplier: float | None) -> Self:
+        clip = None if self.clip_norm is None else bound
+        return replace(self, clip_norm=clip, noise_multiplier=noise_multiplier)
+
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         """Integers that training put on the lattice stay as they are: training has bounded each of its sums."""
         on_lattice = any(value.dtype == torch.int64 for value in delta.values())

@@ -104,6 +104,15 @@ class Mechanism(Protocol):
         """
         return self
 
+    def for_moments(self, bound: float, noise_multiplier: float | None) -> Mechanism | None:
+        """Return the mechanism that protects a sum of moments in the same way; by default none can.
+
+        Args:
+            bound: The norm that the moments of one example have at most, and so has a mean of them.
+            noise_multiplier: Noise of the sum over that bound. None if it is still to be computed.
+        """
+        return None
+
     def init(self, params: Params) -> State:
         """Return the state before the first round; by default there is none."""
         return {}

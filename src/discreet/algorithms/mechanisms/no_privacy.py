@@ -1,6 +1,6 @@
 """No privacy: updates are neither clipped nor noised."""
 
-from typing import Literal
+from typing import Literal, Self
 
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.mechanisms.mechanism import Mechanism, State
@@ -21,6 +21,9 @@ class NoPrivacy(Mechanism):
     unit = "client"
     norm_order = 2
     extra_values = 0
+
+    def for_moments(self, bound: float, noise_multiplier: float | None) -> Self:
+        return self
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         return delta

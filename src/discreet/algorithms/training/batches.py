@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from discreet.algorithms.input_scale import InputScale
 from discreet.lazy_torch import Tensor, torch
 from discreet.randomness.streams import Streams
 
@@ -35,7 +36,8 @@ class Batch(NamedTuple):
 class Batches:
     """The data of a block: client i's examples are the `sizes[i]` from `starts[i]` on in `order`.
 
-    `order` lists rows of the tensors, on the CPU; without it, the rows are in that order themselves.
+    `order` lists rows of the tensors, on the CPU; without it, the rows are in that order themselves. With an
+    `input_scale`, batches are standardised as they are drawn.
     """
 
     inputs: Tensor
@@ -43,6 +45,7 @@ class Batches:
     starts: tuple[int, ...]
     sizes: tuple[int, ...]
     order: Tensor | None = None
+    input_scale: InputScale | None = None
 
     @property
     def clients(self) -> int:
@@ -101,7 +104,10 @@ class Batches:
         return (place if self.order is None else self.order[place]).to(self._device)
 
     def _batch(self, index: Tensor, mask: Tensor, active: Tensor | None) -> Batch:
-        return Batch(self.inputs[index], self.targets[index], mask, active)
+        inputs, targets = self.inputs[index], self.targets[index]
+        if self.input_scale is not None:
+            inputs, targets = self.input_scale.scale_inputs(inputs), self.input_scale.scale_targets(targets)
+        return Batch(inputs, targets, mask, active)
 
 
 def round_up_width(width: int) -> int:

@@ -88,6 +88,9 @@ class DpSgd(PoissonTrainer):
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return per_client.fill_noise(self, noise_multiplier)
 
+    def for_moments(self, bound: float, noise_multiplier: float | None) -> DpSgd:
+        return one_noisy_step(bound, noise_multiplier)
+
     def exposure(self, round: int) -> Exposure:
         assert self.steps is not None
         assert isinstance(self.sampling_rate, float)  # called for clients with equal settings
@@ -105,3 +108,8 @@ class DpSgd(PoissonTrainer):
         if not isinstance(self.sampling_rate, float):
             return WorkAdvice(now, None, STEPS, PAID_BY_STEP)
         return WorkAdvice(now, math.ceil(1 / self.sampling_rate - 1e-9), STEPS, ONE_PASS)
+
+
+def one_noisy_step(bound: float, noise_multiplier: float | None) -> DpSgd:
+    """Return one step of rate 1 on all examples, whose gradients have at most this norm."""
+    return DpSgd(steps=(1,), sampling_rate=1.0, clip_norm=bound, learning_rate=1.0, noise_multiplier=noise_multiplier)

@@ -43,6 +43,9 @@ class GradientDescent(LocalTrainer):
         )
         return self._step.run_steps(loss, broadcast, batches.clients, steps)
 
+    def for_moments(self, bound: float, noise_multiplier: float | None) -> "GradientDescent":
+        return one_plain_step()
+
     def exposure(self, round: int) -> Exposure:
         """Bound updates by ζ·Ση_k over the round's iterations, in the norm of the gradient clip ζ; not if regularised.
 
@@ -70,3 +73,8 @@ class GradientDescent(LocalTrainer):
     def _iterations(self, round: int) -> range:
         before = sum_over_rounds(self.iterations, range(round))
         return range(before, before + value_in_round(self.iterations, round))
+
+
+def one_plain_step() -> GradientDescent:
+    """Return one step of rate 1 on all examples of a client, without noise."""
+    return GradientDescent(learning_rate=1.0, iterations=(1,))

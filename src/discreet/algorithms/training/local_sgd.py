@@ -7,6 +7,7 @@ from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.exposure import Exposure, expose_update
+from discreet.algorithms.training.gradient_descent import GradientDescent, one_plain_step
 from discreet.algorithms.training.gradient_rules import AnyGradientClip, AnyPerturbation, AnyRegulariser
 from discreet.algorithms.training.gradient_step import round_learning_rate
 from discreet.algorithms.training.local_step import LocalStep
@@ -47,6 +48,9 @@ class LocalSgd(LocalTrainer):
         rate = round_learning_rate(self.learning_rate, self.schedule, broadcast)
         drawn = batches.draw_shuffled(self.batch_size, self._steps(batches), rows.for_purpose(Purpose.BATCHES).open())
         return self._step.run_steps(loss, broadcast, batches.clients, ((batch, rate) for batch in drawn))
+
+    def for_moments(self, bound: float, noise_multiplier: float | None) -> GradientDescent:
+        return one_plain_step()
 
     def exposure(self, round: int) -> Exposure:
         """Bound updates by ζ·steps·η with a gradient clip ζ, in the clip's norm (L2 or L1).

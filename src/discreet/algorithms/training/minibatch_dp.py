@@ -12,6 +12,7 @@ from discreet.algorithms.clipping import clip
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import own_noise, poisson_batches
 from discreet.algorithms.training.batches import Batches
+from discreet.algorithms.training.dp_sgd import DpSgd, one_noisy_step
 from discreet.algorithms.training.exposure import Exposure, expose_steps
 from discreet.algorithms.training.gradient_step import Descent, round_learning_rate
 from discreet.algorithms.training.local_step import client_gradients
@@ -69,6 +70,9 @@ class MinibatchDp(LocalTrainer):
 
     def with_noise(self, noise_multiplier: float | tuple[float, ...]) -> Self:
         return per_client.fill_noise(self, noise_multiplier)
+
+    def for_moments(self, bound: float, noise_multiplier: float | None) -> DpSgd:
+        return one_noisy_step(bound, noise_multiplier)
 
     def exposure(self, round: int) -> Exposure:
         assert isinstance(self.sampling_rate, float)  # called for clients with equal settings

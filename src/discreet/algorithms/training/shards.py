@@ -93,4 +93,4 @@ def _select_shard(batches: Batches, chosen: torch.Tensor) -> tuple[Batches, torc
     sizes = sizes.clamp(min=1)
     starts = sizes.cumsum(0) - sizes
     order = places if batches.order is None else batches.order[places]
-    return Batches(batches.inputs, batches.targets, tuple(starts.tolist()), tuple(sizes.tolist()), order), empty
+    return replace(batches, starts=tuple(starts.tolist()), sizes=tuple(sizes.tolist()), order=order), empty

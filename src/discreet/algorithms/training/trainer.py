@@ -63,6 +63,17 @@ class LocalTrainer(Protocol):
         """
         return self
 
+    def for_moments(self, bound: float, noise_multiplier: float | None) -> LocalTrainer | None:
+        """Return one step of rate 1 on all examples of a client, with noise of its own if this trainer has such noise.
+
+        Numbers are standardised by it where no mechanism adds noise. By default there is none, and they are not.
+
+        Args:
+            bound: The norm that the gradient of one example has at most.
+            noise_multiplier: Noise of the sum over that bound. None if it is still to be computed.
+        """
+        return None
+
     def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
         """Refuse a model that can't be trained, before the first round. Only the shape of `inputs`, a batch, is used.
 

@@ -75,7 +75,7 @@ class Answer:
             "steps": self.solution.steps,
             "sampling": "none" if step.sampling_rate == 1 else self.question.sampling,
             "sampling_rate": step.sampling_rate,
-            "group_size": self.question.protected_together,
+            "group_size": self.question.group_rows,
             "found": self.solution.solved_for,
             "target": to_plain(target) if target else None,
             "tpr": {compact(attack.false_positive_rate): attack.true_positive_rate for attack in self.attacks},
@@ -91,9 +91,9 @@ class Answer:
         return data
 
     @property
-    def _protected(self) -> Unit:
+    def _unit_in_words(self) -> Unit:
         """What the words of the answer are about: a person, if several units are protected together."""
-        size = self.question.protected_together
+        size = self.question.group_rows
         return self.unit if size == 1 or self.unit != "example" else Person(column="person", at_most=size)
 
     def page(self) -> Iterator[RenderableType]:
@@ -109,7 +109,7 @@ class Answer:
         yield ""
         first, *others = self.attacks
         rates = first.false_positive_rate, first.true_positive_rate
-        yield sentence("results", self._protected, account.relation, *rates)
+        yield sentence("results", self._unit_in_words, account.relation, *rates)
         if first.true_positive_rate < 1:
             yield " ".join(
                 f"With {per_thousand(other.false_positive_rate)} false alarms: at most "

@@ -111,7 +111,7 @@ class Question:
         return None
 
     @property
-    def protected_together(self) -> int:
+    def group_rows(self) -> int:
         """How many units are protected together: --group-size, or the rows of --unit person:COLUMN:ROWS."""
         unit = parse_unit(self.unit)
         rows = unit.at_most if isinstance(unit, Person) else 1
@@ -124,7 +124,7 @@ class Question:
 
     def protected_event(self, event: Event) -> Event:
         """Return the event for all units that are protected together."""
-        if self.protected_together == 1:
+        if self.group_rows == 1:
             return event
         if self.neighbours == "replace":
             raise InvalidInput(
@@ -132,7 +132,7 @@ class Question:
                 "blanking them.",
                 fix="Use --relation add-or-remove or zero-out.",
             )
-        return group_event(event, self.protected_together)
+        return group_event(event, self.group_rows)
 
     def sampled_event(self, noise: Noise, rate: float) -> PoissonSampled | SampledWithoutReplacement:
         """Return the event of one step: the noise on units that are sampled at this rate."""

@@ -125,10 +125,10 @@ def _read_cells(arrow: Any, batch: Any, index: int) -> Cells:
     if numeric and not column.null_count:
         numbers: Cells = column.to_numpy(zero_copy_only=False)
         return numbers
-    return list(map(_as_csv_text, column.to_pylist()))
+    return list(map(as_csv_text, column.to_pylist()))
 
 
-def _as_csv_text(value: Any) -> str:
+def as_csv_text(value: Any) -> str:
     """Write a value as a CSV file would."""
     match value:
         case None:

@@ -33,12 +33,12 @@ class Table:
     """A table file: the names of its columns, which are unique, and a function that reads its rows.
 
     Attributes:
-        path: The file.
+        path: The file, or what messages call the table.
         columns: The names of the columns, in the order of the file.
         chunks: Returns an iterator over all rows; each call reads the file from the start.
     """
 
-    path: Path
+    path: Path | str
     kind: Literal["csv", "parquet"]
     columns: tuple[str, ...]
     chunks: Callable[[], Iterator[Chunk]]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.algorithms.standardisation import Standardisation
 from discreet.data.tables.person_rows import PersonRows
 from discreet.data.tables.ranges import Range, Ranges, Values, parse_number
 from discreet.data.tables.table import Cells, Chunk, Table, as_texts, is_missing
@@ -25,6 +27,7 @@ class Encoding:
         label_column: The index of the label.
         label: The range of a number to predict, or the values of a class.
         features: The index and the range or values of each column that becomes inputs.
+        names: The names of these columns.
         person_column: The index of the column that names the person, if the privacy unit is a person.
     """
 
@@ -32,6 +35,7 @@ class Encoding:
     label_column: int
     label: Range | Values
     features: tuple[tuple[int, Range | Values], ...]
+    names: tuple[str, ...]
     person_column: int | None = None
 
     @classmethod
@@ -71,7 +75,22 @@ class Encoding:
                 f"The label {label!r} needs a public range too.",
                 fix="Give it { values = […] } with at least two classes, or { min = …, max = … } for a number.",
             )
-        return cls(table.columns.index(client), table.columns.index(label), target, features, person_column)
+        names = tuple(table.columns[index] for index, _ in features)
+        return cls(table.columns.index(client), table.columns.index(label), target, features, names, person_column)
+
+    @property
+    def named_features(self) -> Iterator[tuple[str, Range | Values]]:
+        """The name and the range or values of each column that becomes inputs."""
+        return zip(self.names, (column for _, column in self.features), strict=True)
+
+    @property
+    def standardisation(self) -> Standardisation | None:
+        """Which inputs are numbers, and whether the label is one. None if there are no numbers."""
+        starts = [0, *accumulate(column.width for _, column in self.features)]
+        pairs = zip(starts, (column for _, column in self.features), strict=False)
+        numeric = tuple(start for start, column in pairs if isinstance(column, Range))
+        wanted = Standardisation(inputs=starts[-1], numeric=numeric, target=isinstance(self.label, Range))
+        return wanted if wanted.columns else None
 
 
 def _find_person_column(table: Table, ranges: Ranges, person: str, label: str) -> int:
@@ -123,7 +142,7 @@ def encode_table(table: Table, encoding: Encoding, most: int | None = None) -> E
     for chunk in table.chunks():
         names = _read_names(table, chunk, encoding.client_column, "client")
         owners.append(np.array([clients.setdefault(name, len(clients)) for name in names]))
-        inputs.append(np.hstack([_encode_inputs(table, chunk, index, column) for index, column in encoding.features]))
+        inputs.append(np.hstack([encode_inputs(table, chunk, index, column) for index, column in encoding.features]))
         targets.append(_encode_column(table, chunk, encoding.label_column, encoding.label))
         used.append(_select_rows(table, chunk, encoding, names, person_rows))
     if not owners:
@@ -152,7 +171,7 @@ def encode_table(table: Table, encoding: Encoding, most: int | None = None) -> E
     )
 
 
-def _encode_inputs(table: Table, chunk: Chunk, index: int, column: Range | Values) -> NDArray[np.float32]:
+def encode_inputs(table: Table, chunk: Chunk, index: int, column: Range | Values) -> NDArray[np.float32]:
     """Encode a column as one input for a number, or as one input per listed value."""
     encoded = _encode_column(table, chunk, index, column)
     inputs = encoded[:, None] if isinstance(column, Range) else np.eye(column.width, dtype=np.float32)[encoded]

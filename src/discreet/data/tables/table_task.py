@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,12 +13,13 @@ from discreet.data.federation import Federation
 from discreet.data.tables.file_reader import open_csv, open_parquet
 from discreet.data.tables.ranges import Range, Ranges, Values, find_file, load_ranges
 from discreet.data.tables.table import Table
+from discreet.data.tables.table_columns import TableColumns
 from discreet.data.tables.table_encoding import EncodedTable, Encoding, encode_table
 from discreet.data.tasks.from_arrays import describe_multiplicity
 from discreet.data.tasks.task import Task, split_held_out, training_size
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import torch
-from discreet.part import Count, NonNegative, part
+from discreet.part import Count, Flag, NonNegative, part
 from discreet.paths import Paths
 from discreet.privacy.release import Person
 from discreet.words import fill
@@ -27,7 +29,7 @@ READERS: dict[str, Callable[[Path], Table]] = {"csv": open_csv, "parquet": open_
 
 @part
 class TableTask:
-    """A table with one row per example. Numbers are scaled to [-1, 1] by their ranges, and nothing is fitted.
+    """A table with one row per example. Numbers are scaled to [-1, 1] by their public ranges.
 
     Attributes:
         path: The table, relative to the experiment's folder or to the current directory.
@@ -36,6 +38,8 @@ class TableTask:
         ranges: The public ranges of the columns: a TOML file, or a table of columns.
         test_fraction: The share of each client's rows that is held out for evaluation. 0 holds out none.
         max_multiplicity: The largest number of clients that hold the same example. Only the data's owner can know it.
+        standardise: Whether numbers are also standardised, by means and spreads from one noisy sum before the first
+            round, which the promise pays for. Ranges are often much wider than the data, and training is then slow.
     """
 
     kind: Literal["csv", "parquet"]
@@ -45,6 +49,7 @@ class TableTask:
     ranges: str | dict[str, Any]
     test_fraction: NonNegative = 0.2
     max_multiplicity: Count = 1
+    standardise: Flag = True
 
     def __post_init__(self) -> None:
         if not self.test_fraction < 1:
@@ -53,6 +58,8 @@ class TableTask:
     def load(self, generator: torch.Generator, paths: Paths, person: Person | None = None) -> Task:
         """Read and encode the table. With a `person`, rows are bounded before any are held out for evaluation."""
         rows, encoding, data = self._read(paths, person)
+        inputs_by_name = {name: replace(column) for name, column in encoding.named_features}  # without what they cached
+        columns = TableColumns(inputs=inputs_by_name, label=self.label, target=replace(encoding.label))
         inputs, targets = rows.tensors()
         train, test = split_held_out(rows.sizes, self.test_fraction, generator)
         return Task(
@@ -68,6 +75,8 @@ class TableTask:
             ranges_from_data=data.ranges_from_data,
             person=person,
             rows_left_out=data.rows_left_out,
+            standardisation=data.standardisation,
+            columns=columns,
         )
 
     def describe(self, paths: Paths, person: Person | None = None) -> tuple[Population, DataFacts]:
@@ -92,6 +101,7 @@ class TableTask:
             distinct_examples=sum(self._training_sizes(rows)) if self.max_multiplicity == 1 else None,
             person=person,
             rows_left_out=rows.left_out,
+            standardisation=encoding.standardisation if self.standardise else None,
         )
         return rows, encoding, data
 
@@ -105,12 +115,13 @@ def clients_from_csv(
     test_fraction: float = 0.2,
     max_multiplicity: int = 1,
     person: Person | None = None,
+    standardise: bool = True,
     generator: torch.Generator | None = None,
 ) -> Task:
     """Build a task from a CSV file with one row per example and a header.
 
-    Numbers are scaled to [-1, 1] by their public ranges, and each listed value becomes one input. Nothing is fitted on
-    the data. `discreet data check FILE` reports whether a table fits, and writes a starter file for the ranges.
+    Numbers are scaled to [-1, 1] by their public ranges, and each listed value becomes one input. `discreet data check
+    FILE` reports whether a table fits, and writes a starter file for the ranges.
 
     Args:
         path: The CSV file, in UTF-8.
@@ -123,6 +134,8 @@ def clients_from_csv(
             and the card says so.
         person: The column that names persons and the number of rows to use of each, if the promise is for a person.
             Of each person, the first rows in the client of the first row are used.
+        standardise: Whether numbers are also standardised by one noisy sum before training, which the promise pays
+            for.
         generator: The source of randomness for the held-out rows. None uses a fixed seed.
 
     Returns:
@@ -141,7 +154,8 @@ def clients_from_csv(
         >>> task.client_names, task.train.sizes
         (('north', 'south'), (2, 1))
     """
-    return _load_clients("csv", path, client, label, ranges, test_fraction, max_multiplicity, person, generator)
+    table = _build_table("csv", path, client, label, ranges, test_fraction, max_multiplicity, standardise)
+    return table.load(generator or torch.Generator().manual_seed(0), Paths.default(), person)
 
 
 def clients_from_parquet(
@@ -153,6 +167,7 @@ def clients_from_parquet(
     test_fraction: float = 0.2,
     max_multiplicity: int = 1,
     person: Person | None = None,
+    standardise: bool = True,
     generator: torch.Generator | None = None,
 ) -> Task:
     """Build a task from a Parquet file with one row per example. It needs `pip install discreet[tables]`.
@@ -166,6 +181,8 @@ def clients_from_parquet(
         max_multiplicity: The largest number of clients that hold the same example. Only the data's owner can know it,
             and the card says so.
         person: The column that names persons and the number of rows to use of each, if the promise is for a person.
+        standardise: Whether numbers are also standardised by one noisy sum before training, which the promise pays
+            for.
         generator: The source of randomness for the held-out rows. None uses a fixed seed.
 
     Returns:
@@ -180,10 +197,11 @@ def clients_from_parquet(
         task = clients_from_parquet("visits.parquet", client="hospital", label="readmitted", ranges=ranges)
         ```
     """
-    return _load_clients("parquet", path, client, label, ranges, test_fraction, max_multiplicity, person, generator)
+    table = _build_table("parquet", path, client, label, ranges, test_fraction, max_multiplicity, standardise)
+    return table.load(generator or torch.Generator().manual_seed(0), Paths.default(), person)
 
 
-def _load_clients(
+def _build_table(
     kind: Literal["csv", "parquet"],
     path: str | Path,
     client: str,
@@ -191,10 +209,9 @@ def _load_clients(
     ranges: str | Path | Mapping[str, Any],
     test_fraction: float,
     max_multiplicity: int,
-    person: Person | None,
-    generator: torch.Generator | None,
-) -> Task:
-    table = TableTask(
+    standardise: bool,
+) -> TableTask:
+    return TableTask(
         kind=kind,
         path=str(path),
         client=client,
@@ -202,13 +219,15 @@ def _load_clients(
         ranges=dict(ranges) if isinstance(ranges, Mapping) else str(ranges),
         test_fraction=test_fraction,
         max_multiplicity=max_multiplicity,
+        standardise=standardise,
     )
-    return table.load(generator or torch.Generator().manual_seed(0), Paths.default(), person)
 
 
 def _describe_data(source: TableTask, encoding: Encoding, ranges: Ranges) -> tuple[str, ...]:
     """Say on the card how columns are encoded. Bounds that were taken from the data are not printed."""
     public = [] if ranges.taken_from_data else [fill("data.table.public_ranges")]
+    if public and not (source.standardise and encoding.standardisation):
+        public.append(fill("data.table.nothing_fitted"))
     facts = [
         " ".join([fill("data.table.scaling"), *public]),
         fill("data.table.clients", column=repr(source.client)),

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from discreet.algorithms.standardisation import Standardisation
 from discreet.data.federation import Federation, is_finite
+from discreet.data.tables.ranges import Values
+from discreet.data.tables.table_columns import TableColumns
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
 from discreet.privacy.release import Person
@@ -29,6 +32,8 @@ class Task:
         ranges_from_data: Whether columns are scaled by ranges that were taken from the data.
         person: If set, no person has more than `at_most` rows, or rows in two clients.
         rows_left_out: Number of rows that were left out for that. This number is private.
+        standardisation: Which numbers are to be standardised by a noisy sum before training. None for none.
+        columns: The columns of a table, by which new rows are encoded. None if the data is no table.
     """
 
     name: str
@@ -44,6 +49,8 @@ class Task:
     ranges_from_data: bool = False
     person: Person | None = None
     rows_left_out: int = 0
+    standardisation: Standardisation | None = None
+    columns: TableColumns | None = None
 
     def __post_init__(self) -> None:
         if len(self.client_names) != len(self.train.sizes):
@@ -95,6 +102,15 @@ class Task:
                 f"are between {int(targets.min())} and {int(targets.max())}.",
                 fix="Number the classes from 0, or give the right number of classes.",
             )
+
+
+def blank_task(columns: TableColumns) -> Task:
+    """Return a task of these columns with one blank row, from which a network of the right shape can be built."""
+    is_class = isinstance(columns.target, Values)
+    targets = torch.zeros(1, dtype=torch.int64 if is_class else torch.float32)
+    inputs = torch.zeros(1, columns.width)
+    kind: Kind = "classification" if is_class else "regression"
+    return Task("table", Federation(inputs, targets, (1,)), inputs[:0], targets[:0], kind, columns.target.width, ("",))
 
 
 def split_held_out(sizes: tuple[int, ...], fraction: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -37,6 +37,7 @@ class RoundPlayer:
         self.refusal: RoundRefused | None = None  # why the run ends after a round that still counts
         self.has_sum = False  # whether the current round's sum is known, so that the round counts whatever fails next
         self.in_flight = False  # whether a process that died had begun the next round with real clients
+        self.knows_scale = False  # whether the state that the run goes on with has the learned scale of its inputs
 
     def reserve(self, round: int) -> Ticket | None:
         if self.ledger is None:
@@ -73,6 +74,9 @@ class RoundPlayer:
         if seen and job.algorithm.aggregation.is_secure:
             log.warning("round lost", error="ProcessDied")
             return state, self._complete_record(_lost_round(round, DIED, revealed=True), state, None, began)
+        if round == 0 and job.algorithm.standardisation is not None:
+            state = state if self.knows_scale else self._learn_input_scale(state)
+            self.has_sum = seen = True  # whatever follows, the moments count
         broadcast = job.algorithm.broadcast(state, round, self.engine.simulation.public_update)
         try:
             gathered = self.engine.gather(broadcast, draw_cohort(job, round))
@@ -91,6 +95,23 @@ class RoundPlayer:
         state = job.algorithm.server_step(state, broadcast, gathered.total, joined, job.population, noise, left)
         return state, self._complete_record({"round": round + 1, "clients": joined}, state, gathered, began)
 
+    def _learn_input_scale(self, state: ServerState) -> ServerState:
+        """Learn the scale before the first round, and save it: a repeated round must begin with the very same numbers.
+
+        A run whose moments are lost ends, since its card would say what is not so.
+        """
+        try:
+            state = self.job.learn_input_scale(state)
+        except RoundOver as lost:
+            self.has_sum = lost.revealed  # then it stays reserved
+            raise RoundRefused(
+                f"The sum by which numbers are standardised is lost: {lost.problem}",
+                fix="Start a new run, or set standardise = false in its task.",
+                revealed=lost.revealed,
+            ) from None
+        self.save(0, state, {})
+        return state
+
     def _complete_record(
         self, line: RoundRecord, state: ServerState, gathered: CohortSum | None, began: float
     ) -> RoundRecord:
@@ -101,10 +122,10 @@ class RoundPlayer:
         if job.settings.is_evaluated(done):  # ε too: it is only computed when it is shown
             line |= {
                 "epsilon": json_number(job.spent_epsilon(done, self.released)),
-                "evaluation": json_numbers(job.evaluate(state.params)),
+                "evaluation": json_numbers(job.evaluate(state)),
             }
             if job.settings.evaluate_training:
-                line["training"] = json_numbers(job.evaluate_training(state.params))
+                line["training"] = json_numbers(job.evaluate_training(state))
         if gathered is not None:
             line |= diagnostics.round_diagnostics(job, gathered)
         line |= {"seconds": round(time.perf_counter() - began, 6), "code": read_code_version().stamp}

@@ -158,8 +158,9 @@ def _assumptions(
     if terms.is_seeded:
         yield fill("assumes.seeded")
     yield _simulation_note(terms)
-    yield from _secure_sum_assumptions(terms, counted)
-    yield from failure_odds.describe_failure_odds(terms.algorithm, terms.population, counted)
+    sums = counted if terms.algorithm.standardisation is None else counted + 2  # moments count for at most two rounds
+    yield from _secure_sum_assumptions(terms, sums)
+    yield from failure_odds.describe_failure_odds(terms.algorithm, terms.population, sums)
     if not shared and not others:
         is_deployed = terms.deployment is not None and not terms.deployment.is_rehearsal
         yield fill("assumes.first_run" if is_deployed else "assumes.this_run")
@@ -173,8 +174,25 @@ def _assumptions(
     if terms.data.public_examples is not None:
         yield fill("assumes.public_examples", examples=f"{terms.data.public_examples:,}")
     yield from terms.data.facts
+    yield from _standardisation_sentence(terms)
     if terms.data.person is not None:
         yield person_bound.assumption(terms.data.person, deployed=not terms.data.is_here)
+
+
+def _standardisation_sentence(terms: Terms) -> Iterator[str]:
+    """Yield whether numbers are standardised, and that nothing else was fitted on the data unless its ranges were."""
+    wanted, chosen = terms.data.standardisation, terms.algorithm.standardisation
+    if wanted is None:
+        return
+    if chosen is None:
+        sentence = fill("data.table.not_standardised")
+    elif chosen.noise_multiplier is None:
+        sentence = fill("data.table.standardised_exactly", columns=chosen.columns)
+    else:
+        noise = round_up(chosen.noise_multiplier, 4)
+        sentence = fill("data.table.standardised", columns=chosen.columns, noise=noise)
+    rest = fill("data.table.nothing_fitted" if chosen is None else "data.table.nothing_else_fitted")
+    yield sentence if terms.data.ranges_from_data else f"{sentence} {rest}"
 
 
 def _plan_assumptions(

@@ -73,6 +73,7 @@ class RunLoop:
             self._saved = done
             self._player = player = RoundPlayer(job, record, checkpoint.block_size if checkpoint else None, done)
             player.in_flight = resumed and player.is_open(done)
+            player.knows_scale = checkpoint is not None
             if done:  # the last process may have died before its commit
                 player.settle(player.reserve(done - 1) if released_rounds.parse_round(line) else None, line)
             if resumed:
@@ -172,7 +173,7 @@ class RunLoop:
         job, record, (done, state, _) = self.job, self.record, self.position
         stopped = self._describe_stop(done) if done < job.rounds else None
         ledger = record.open_ledger()
-        metrics = json_numbers(job.evaluate(state.params))
+        metrics = json_numbers(job.evaluate(state))
         code_stamps = list(dict.fromkeys([*record.code_stamps(), read_code_version().stamp]))
         cards = run_guarantees.certify_run(
             job.terms,
@@ -190,7 +191,9 @@ class RunLoop:
         if job.task.person is not None and job.holds_data:
             guarantee |= {"rows_left_out": job.task.rows_left_out}
         record.write_outcome(
-            job.model.module_with_params(state.params).state_dict(), guarantee, run_guarantees.card_text(cards)
+            job.model.module_with_params(state.params).state_dict() | state.input_scale,
+            guarantee,
+            run_guarantees.card_text(cards),
         )
         if stopped is None:
             run_keys.delete_key(record.identity.id, self._key_dir)

@@ -10,11 +10,13 @@ from typing import Any, Generic, Self, TypeVar
 
 from torch import nn
 
+from discreet.algorithms.input_scale import InputScale
 from discreet.errors import InvalidInput
 from discreet.experiment.loop.interrupt import StopRequest
 from discreet.experiment.loop.outcome import Outcome
 from discreet.experiment.loop.run_loop import RunLoop
 from discreet.experiment.run_directory.fingerprint import own_code_digest
+from discreet.models.standardised_model import standardise_inputs
 
 Result = TypeVar("Result")
 
@@ -89,7 +91,9 @@ class Session(Iterator[Mapping[str, Any]], Generic[Result]):
     @property
     def model(self) -> nn.Module:
         """A copy of the model after the last completed round, in evaluation mode."""
-        return self._loop.job.model.module_with_params(self._loop.position.state.params)
+        state = self._loop.position.state
+        module = self._loop.job.model.module_with_params(state.params)
+        return standardise_inputs(module, InputScale.find(state.input_scale))
 
     @property
     def run(self) -> Result:

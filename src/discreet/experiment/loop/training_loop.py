@@ -1,5 +1,6 @@
 """The training loop: reserve → sample → gather → step → record. It is the same for every engine."""
 
+import json
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -15,10 +16,11 @@ from discreet.experiment.loop.round_releases import planned_releases
 from discreet.experiment.loop.run_loop import RunLoop
 from discreet.experiment.promise import data_ranges, run_spending
 from discreet.experiment.promise.budget_check import check_budgets
-from discreet.experiment.run_directory import environment, fingerprint, run_keys
+from discreet.experiment.run_directory import environment, fingerprint, run_files, run_keys
 from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.experiment.run_directory.run_record import RunIdentity, RunRecord, check_path_is_free
 from discreet.logs import get_log
+from discreet.part import to_plain
 from discreet.privacy.ledger import Ledger, Ticket
 
 log = get_log(__name__)
@@ -95,6 +97,8 @@ def start_loop(
             Ledger.create(folder / "ledger.jsonl", budgets, on_word_of=own)
 
     texts = {"resolved.toml": job.resolved_text, "environment.json": environment.describe_environment(job.device)}
+    if job.task.columns is not None:
+        texts[run_files.TABLE] = json.dumps(to_plain(job.task.columns), indent=2, ensure_ascii=False) + "\n"
     if job.source_text:
         texts["experiment.toml"] = job.source_text
     try:

@@ -2,22 +2,27 @@
 
 1. `Algorithm.for_population` fills in the numbers that follow from the public client sizes.
 2. `client_groups` (promise.py) groups the clients for whom the same is promised and done.
-3. `promise_event` (promise.py) composes the planned rounds into the one event that the promise is about.
-4. `privacy.calibration` finds the least noise with which that event costs at most the promised ε; or, where the noise
+3. `_calibrate_moments` finds the noise of the sum by which numbers are standardised, if any are.
+4. `promise_event` (promise.py) composes the planned rounds into the one event that the promise is about.
+5. `privacy.calibration` finds the least noise with which that event costs at most the promised ε; or, where the noise
    is given, `affordable_rounds` (run_spending.py) checks that the promise pays for every round.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
+from discreet.algorithms.standardisation import is_worthwhile
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment.promise.promise import ClientGroup, Privacy, PromiseEvent, client_groups, promise_event
 from discreet.experiment.promise.run_spending import affordable_rounds, group_epsilon
 from discreet.privacy import calibration
 from discreet.privacy.calibration import EpsilonTarget
-from discreet.privacy.release import describe_clients
+from discreet.privacy.release import Unit, View, describe_clients
 from discreet.privacy.wording import compact
+
+MOMENTS_SHARE = 0.25  # of the promised ε, that moments may spend alone: noise adds up by squares, so training loses 4 %
 
 
 def calibrate_noise(
@@ -30,7 +35,7 @@ def calibrate_noise(
     Args:
         algorithm: The algorithm as the user wrote it.
         privacy: The promise. None for a run without privacy.
-        rounds: Number of rounds that the promise must cover.
+        rounds: Number of rounds that the promise must cover, beside the sum of moments of a standardisation.
         population: The public client sizes.
         dimension: Number of trained parameters, on which integer noise depends.
 
@@ -38,7 +43,7 @@ def calibrate_noise(
         InvalidInput: The noise is open and nothing is promised, or the promise says nothing about the open noise.
         BudgetRefused: The noise that is given spends more than was promised.
     """
-    algorithm = algorithm.for_population(population, dimension)
+    algorithm = _calibrate_moments(algorithm.for_population(population, dimension), privacy, rounds, population)
     if privacy is None:
         if has_open_noise(algorithm):
             raise InvalidInput(
@@ -57,6 +62,44 @@ def calibrate_noise(
 def has_open_noise(algorithm: Algorithm) -> bool:
     """Whether some noise is still to be computed from the promise."""
     return algorithm.with_noise(1.0) != algorithm
+
+
+def _calibrate_moments(algorithm: Algorithm, privacy: Privacy | None, rounds: int, population: Population) -> Algorithm:
+    """Return the algorithm with the noise of its moments, or without a standardisation where it can't be had.
+
+    It can't be had if the parts of the algorithm can't sum moments or protect less in that sum, if nothing is promised
+    from which the noise could be computed, if that noise would hide the spreads, or if noise that is given for training
+    leaves nothing for it. No data is read.
+    """
+    wanted, without = algorithm.standardisation, replace(algorithm, standardisation=None)
+    moments = algorithm.for_moments(population)
+    if wanted is None or moments is None:
+        return without
+    if has_open_noise(moments):
+        if privacy is None:
+            return without
+        smallest = min(privacy.epsilon) if isinstance(privacy.epsilon, tuple) else privacy.epsilon
+        group = ClientGroup(None, moments, replace(privacy, epsilon=MOMENTS_SHARE * smallest))
+        try:
+            noise = _least_noise(group, 1, population)
+        except InvalidInput:  # the moments say nothing about what is promised
+            return without
+        algorithm = replace(algorithm, standardisation=replace(wanted, noise_multiplier=noise))
+    if not is_worthwhile(algorithm, population) or _promised_kinds(algorithm, population) != _promised_kinds(
+        without, population
+    ):
+        return without
+    if privacy is not None and not has_open_noise(algorithm):
+        groups = client_groups(algorithm, privacy, population)
+        if any(affordable_rounds(group, rounds, population) < rounds for group in groups):
+            return without
+    return algorithm
+
+
+def _promised_kinds(algorithm: Algorithm, population: Population) -> set[tuple[Unit, View]]:
+    """Return about which units something is promised in the first round, and against whom, once there is noise."""
+    noisy = algorithm.with_noise(1.0).for_population(population)
+    return {(release.unit, release.view) for release in noisy.releases(population, 0)}
 
 
 def _least_noise(group: ClientGroup, rounds: int, population: Population) -> float:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from discreet.algorithms.algorithm import Algorithm
@@ -52,7 +53,7 @@ def compose_rounds(
     if released is None:
         return planned
     rounds_joined = algorithm.sampling.rounds_joined(population, rounds)
-    most_expensive = sorted(released, key=_by_noise_shares)[:rounds_joined]
+    most_expensive = sorted(released, key=partial(_by_cost, algorithm))[:rounds_joined]
     actual = _count_releases(algorithm, population, most_expensive)
     as_planned = [ReleasedRound(record.round, None) for record in most_expensive]
     if len(most_expensive) == rounds_joined and actual == _count_releases(algorithm, population, as_planned):
@@ -60,17 +61,21 @@ def compose_rounds(
     return [replace(release, event=_compose_event(release, actual)) for release in planned]
 
 
-def _by_noise_shares(released: ReleasedRound) -> tuple[bool, int]:
-    """Order rounds by their noise, unknown numbers first."""
-    return released.noise_shares is not None, released.noise_shares or 0
+def _by_cost(algorithm: Algorithm, released: ReleasedRound) -> tuple[bool, bool, int]:
+    """Order rounds by their noise, unknown numbers first. A first round that includes all clients' moments is first."""
+    has_moments = algorithm.standardisation is not None and released.round == 0
+    return not has_moments, released.noise_shares is not None, released.noise_shares or 0
 
 
 def _count_releases(
     algorithm: Algorithm, population: Population, released: Iterable[ReleasedRound]
 ) -> Counter[tuple[Release, ...]]:
     """Count the releases of single rounds. Rounds that are alike are computed once."""
-    is_changing = algorithm.has_uneven_rounds(population)
-    distinct = Counter(record if is_changing else ReleasedRound(0, record.noise_shares) for record in released)
+    is_changing, has_moments = algorithm.has_uneven_rounds(population), algorithm.standardisation is not None
+    distinct = Counter(
+        record if is_changing else ReleasedRound(min(record.round, 1) if has_moments else 0, record.noise_shares)
+        for record in released
+    )
     counts: Counter[tuple[Release, ...]] = Counter()
     for (round, noise_shares), count in distinct.items():
         counts[tuple(algorithm.releases(population, round, contributors=noise_shares))] += count

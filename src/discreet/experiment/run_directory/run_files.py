@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from discreet.errors import InvalidInput
 
 RESOLVED, SOURCE, IDENTITY, ENVIRONMENT = "resolved.toml", "experiment.toml", "run.json", "environment.json"
-ROUNDS, OUTCOME, LEDGER = "rounds.jsonl", "guarantee.json", "ledger.jsonl"
+ROUNDS, OUTCOME, LEDGER, TABLE = "rounds.jsonl", "guarantee.json", "ledger.jsonl", "table.json"
 NAMES = (RESOLVED, SOURCE, IDENTITY, ENVIRONMENT, ROUNDS, OUTCOME)
 
 RoundRecord: TypeAlias = dict[str, Any]  # a line of rounds.jsonl; no guarantee covers any of it but `epsilon`

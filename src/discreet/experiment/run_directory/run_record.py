@@ -30,6 +30,7 @@ import safetensors.torch
 from torch import Tensor
 
 from discreet.algorithms.algorithm import ServerState
+from discreet.data.tables.table_columns import TableColumns
 from discreet.durable_files import lock_file, sync_directory, write_durably
 from discreet.errors import InvalidInput
 from discreet.experiment.run_directory import json_lines, run_files
@@ -37,6 +38,7 @@ from discreet.experiment.run_directory.checkpoint import CHECKPOINT, Checkpoint,
 from discreet.experiment.run_directory.fingerprint import Fingerprint
 from discreet.experiment.run_directory.run_files import RoundRecord, RunFiles
 from discreet.logs import get_log
+from discreet.part import from_plain
 from discreet.privacy.ledger import Ledger
 
 log = get_log(__name__)
@@ -206,7 +208,7 @@ class RunRecord:
     def rewind(self, checkpoint: Checkpoint | None) -> None:
         """Cut rounds.jsonl back to the checkpoint: later rounds are repeated, and its own line is never missing."""
         kept = [line for line in self.read_rounds() if checkpoint and line["round"] < checkpoint.completed]
-        wanted = [*kept, checkpoint.line] if checkpoint else []
+        wanted = [*kept, checkpoint.line] if checkpoint and checkpoint.completed else []
         with self._explain_unwritable():
             write_durably(self.path / "rounds.jsonl", b"".join(json.dumps(line).encode() + b"\n" for line in wanted))
 
@@ -234,6 +236,13 @@ class RunRecord:
         if not path.exists():
             raise self._unfinished_error("model")
         return safetensors.torch.load_file(path)
+
+    def read_columns(self) -> TableColumns | None:
+        """Return the columns of the table that was trained on. None if the data was no table."""
+        files = RunFiles(self.path)
+        columns = files.json(run_files.TABLE)
+        files.require()
+        return from_plain(TableColumns, columns) if columns else None
 
     def read_outcome(self) -> dict[str, Any]:
         """Return how the run ended, its metrics and its cards, as plain data."""

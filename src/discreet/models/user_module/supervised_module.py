@@ -9,12 +9,14 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
+from discreet.algorithms.input_scale import InputScale
 from discreet.algorithms.training.isolation_check import carries_state, mixes_clients, mixes_examples
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.shipped_modules import runs_only_shipped_code
 from discreet.algorithms.training.unsupported_layers import check_layers
 from discreet.data.tasks.task import Kind, Task
 from discreet.errors import InvalidInput
+from discreet.models.standardised_model import standardise_inputs
 from discreet.models.user_module import module_trial
 from discreet.models.user_module.example_losses import LossFunction, align_shapes, check_loss, example_losses
 from discreet.models.user_module.fresh_copy import fresh_copy
@@ -90,11 +92,17 @@ class SupervisedModule:
         if self._needs_copies and reachable_tensors(self._module, self._user_loss).keys() - self._first_tensors.keys():
             raise module_trial.stateful_model_error()
 
-    def evaluate(self, params: Params, inputs: Tensor, targets: Tensor) -> dict[str, float]:
-        """Return loss, accuracy or mean squared error, and the user's metric, in eval mode. Empty without data."""
+    def evaluate(
+        self, params: Params, inputs: Tensor, targets: Tensor, input_scale: InputScale | None = None
+    ) -> dict[str, float]:
+        """Return loss, accuracy or mean squared error, and the user's metric, in eval mode. Empty without data.
+
+        With an `input_scale`, inputs are standardised for the network, and its outputs are put back into the target's
+        units.
+        """
         if not len(inputs):
             return {}
-        module = self.module_with_params(params)
+        module = standardise_inputs(self.module_with_params(params), input_scale)
         with torch.no_grad():
             outputs = torch.cat([self._tensor(module(chunk)) for chunk in _split_chunks(inputs)])
             pieces = zip(_split_chunks(outputs), _split_chunks(targets), strict=True)

@@ -1,0 +1,134 @@
+"""The columns of a table that a model was trained on: they encode new rows, and name what the model predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.data.tables.file_reader import as_csv_text
+from discreet.data.tables.ranges import Range, Values
+from discreet.data.tables.table import Chunk, Table
+from discreet.data.tables.table_encoding import encode_inputs
+from discreet.errors import InvalidInput
+from discreet.part import part
+
+
+@part
+class TableColumns:
+    """The columns that are inputs, in their order, and the label.
+
+    Attributes:
+        inputs: The range or the values of each column that becomes inputs.
+        label: The name of the column to predict.
+        target: The range of a number to predict, or the values of a class.
+    """
+
+    inputs: dict[str, Range | Values]
+    label: str
+    target: Range | Values
+
+    @property
+    def width(self) -> int:
+        """Number of inputs that the columns become."""
+        return sum(column.width for column in self.inputs.values())
+
+    def encode(self, table: Table) -> Iterator[NDArray[np.float32]]:
+        """Yield the inputs of a table's rows, chunk by chunk, in their order. Other columns are not looked at.
+
+        Raises:
+            InvalidInput: Columns are missing, or a cell is missing or not as its column must be.
+        """
+        if missing := [name for name in self.inputs if name not in table.columns]:
+            raise InvalidInput(
+                f"{table.path} lacks {_count_columns(missing)} of the {len(self.inputs)} that the model needs: "
+                f"{', '.join(map(repr, missing[:5]))}{', …' if len(missing) > 5 else ''}.",
+                fix=f"Its columns: {', '.join(table.columns)}.",
+            )
+        places = [(table.columns.index(name), column) for name, column in self.inputs.items()]
+        for chunk in table.chunks():
+            yield np.hstack([encode_inputs(table, chunk, index, column) for index, column in places])
+
+    def name_predictions(self, outputs: NDArray[np.float64]) -> Predictions:
+        """Return what the network's outputs mean: the most probable value, or the number in the label's own units."""
+        if isinstance(self.target, Range):
+            low, high = self.target.min, self.target.max
+            numbers = low + (outputs.reshape(len(outputs)) + 1) / 2 * (high - low)
+            return Predictions(self.label, numbers.tolist(), {})
+        values = self.target.values
+        if outputs.size == len(outputs) and len(values) == 2:  # one number for two classes: its sign is the prediction
+            single = outputs.reshape(len(outputs), 1)
+            outputs = np.hstack([np.zeros_like(single), single])
+        if outputs.shape[1:] != (len(values),):
+            raise InvalidInput(
+                f"The model returns outputs of the shape {outputs.shape} for {len(outputs)} rows, and probabilities of "
+                f"{len(values)} values need one output for each.",
+                fix="Call run.model(inputs) and read its outputs as its loss does.",
+            )
+        shifted = np.exp(outputs - outputs.max(axis=1, keepdims=True, initial=-np.inf))
+        shares = shifted / shifted.sum(axis=1, keepdims=True)
+        probabilities = {value: shares[:, index].tolist() for index, value in enumerate(values)}
+        return Predictions(self.label, [values[index] for index in outputs.argmax(axis=1)], probabilities)
+
+
+class Predictions(Sequence[Any]):
+    """What a model predicts for each row, in the order of the rows.
+
+    Attributes:
+        label: The name of the column that is predicted.
+        values: The predicted value or number of each row.
+        probabilities: The probability of each value, for each row. Empty if a number is predicted.
+    """
+
+    def __init__(self, label: str, values: list[Any], probabilities: dict[str, list[float]]) -> None:
+        self.label, self.values, self.probabilities = label, values, probabilities
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.values[index]
+
+    def __repr__(self) -> str:
+        return f"Predictions(label={self.label!r}, {len(self):,} rows)"
+
+    @property
+    def header(self) -> list[str]:
+        """The names of the columns of `rows`."""
+        return ["prediction", *(f"probability_{value}" for value in self.probabilities)]
+
+    def rows(self) -> Iterator[list[Any]]:
+        """Yield the prediction of each row, and then the probability of each value."""
+        return map(list, zip(self.values, *self.probabilities.values(), strict=True))
+
+    def __add__(self, other: Predictions) -> Predictions:
+        together = {value: [*some, *other.probabilities[value]] for value, some in self.probabilities.items()}
+        return Predictions(self.label, [*self.values, *other.values], together)
+
+
+def table_from_columns(frame: Any) -> Table:
+    """Return a data frame, or a mapping from names to columns, as a table.
+
+    Raises:
+        InvalidInput: It has no named columns, or they differ in length.
+    """
+    names = list(frame) if isinstance(frame, Mapping) else list(getattr(frame, "columns", ()))
+    if not names:
+        raise InvalidInput(
+            f"Rows to predict must be a file, a data frame or a mapping of columns, and got {type(frame).__name__}."
+        )
+    columns = [np.asarray(frame[name]) for name in names]
+    if len({len(column) for column in columns}) > 1:
+        raise InvalidInput("The columns to predict from differ in length.")
+    texts = [column if column.dtype.kind in "iuf" else list(map(as_csv_text, column.tolist())) for column in columns]
+
+    def chunks() -> Iterator[Chunk]:
+        yield Chunk(range(1, len(columns[0]) + 1), lambda index: texts[index])
+
+    return Table("The data frame", "parquet", tuple(map(str, names)), chunks)
+
+
+def _count_columns(names: Sequence[str]) -> str:
+    return "a column" if len(names) == 1 else f"{len(names)} columns"
