@@ -145,6 +145,7 @@ def train(
     data_dir: PathLike | None = None,
     progress: bool | None = None,
     accept_data_ranges: bool = False,
+    as_far_as_it_goes: bool = False,
     **settings: Unpack[SettingKeywords],
 ) -> Run:
     """Train a model on the clients' data under a promise, and write a run directory.
@@ -167,6 +168,7 @@ def train(
         progress: Whether to show a progress bar. By default in a terminal and in a notebook.
         accept_data_ranges: Train on a table whose ranges were taken from the data. No guarantee covers what they
             reveal.
+        as_far_as_it_goes: Train though the ledger can't pay for all rounds, and stop when it can't pay for the next.
         **settings: The other settings of a run:
             seed: Makes the run repeatable; its noise then protects nobody.
             engine: What computes the sum of a cohort, such as `Embedded()`, which is the default.
@@ -181,7 +183,7 @@ def train(
 
     Raises:
         InvalidInput: Something doesn't fit together; the message says what to do. Nothing was written.
-        BudgetRefused: The noise or the ledger can't keep the promise for the first round.
+        BudgetRefused: The noise can't keep the promise, or the ledger can't pay for all rounds.
 
     Example:
         >>> import discreet, torch
@@ -209,6 +211,7 @@ def train(
         key_dir=key_dir,
         data_dir=data_dir,
         accept_data_ranges=accept_data_ranges,
+        as_far_as_it_goes=as_far_as_it_goes,
         **settings,
     )
     budget = privacy.largest_epsilon if privacy else None
@@ -232,6 +235,7 @@ class SessionKeywords(SettingKeywords, total=False):
     key_dir: PathLike | None
     data_dir: PathLike | None
     accept_data_ranges: bool
+    as_far_as_it_goes: bool
 
 
 def session(model: nn.Module | AnyModel, clients: Task | AnyTask, **arguments: Unpack[SessionKeywords]) -> Session[Run]:
@@ -251,7 +255,7 @@ def session(model: nn.Module | AnyModel, clients: Task | AnyTask, **arguments: U
 
     Raises:
         InvalidInput: Something doesn't fit together; the message says what to do. Nothing was written.
-        BudgetRefused: The noise or the ledger can't keep the promise for the first round.
+        BudgetRefused: The noise can't keep the promise, or the ledger can't pay for all rounds.
 
     Example:
         >>> with discreet.session(net, clients, rounds=60, algorithm=algorithm, privacy=privacy) as rounds:
@@ -278,6 +282,7 @@ def _open_session(
     key_dir: PathLike | None = None,
     data_dir: PathLike | None = None,
     accept_data_ranges: bool = False,
+    as_far_as_it_goes: bool = False,
     is_stop_free: bool = False,
     **settings: Unpack[SettingKeywords],
 ) -> Session[Run]:
@@ -310,7 +315,8 @@ def _open_session(
         privacy=privacy,
         settings=run_settings,
     )
-    job = replace(job, accept_data_ranges=accept_data_ranges or _has_accepted(before))
+    accepted = accept_data_ranges or _has_accepted(before)
+    job = replace(job, accept_data_ranges=accepted, as_far_as_it_goes=as_far_as_it_goes)
     if before is None:
         path = Path(out) if out is not None else new_run_path(task.name)
         loop = training_loop.start_loop(job, path, _optional_path(ledger), keys, is_stop_free=is_stop_free)

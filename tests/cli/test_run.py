@@ -120,7 +120,12 @@ def test_too_little_noise_for_the_promise_is_refused_with_exit_code_3(discreet: 
 def test_a_budget_that_ends_in_mid_run_keeps_the_model_and_exits_with_3(discreet: Discreet, tmp_path: Path):
     budget = Budget(unit="example", relation="zero_out", view="server", epsilon=1.5, delta=1e-4)
     Ledger.create(tmp_path / "data.jsonl", [budget])
-    ran = discreet("run small.toml --out result --ledger data.jsonl --json")
+    refused = discreet("run small.toml --out result --ledger data.jsonl")
+    assert refused.code == 3
+    assert "can pay for" in refused.err
+    assert "--as-far-as-it-goes" in refused.err
+    assert not (tmp_path / "result").exists()
+    ran = discreet("run small.toml --out result --ledger data.jsonl --as-far-as-it-goes --json")
     assert ran.code == 3
     assert 0 < ran.json["rounds"] < 4
     assert "over the budget of 1.5" in ran.json["stopped"]

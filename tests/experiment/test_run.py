@@ -419,7 +419,12 @@ def test_a_shared_ledger_stops_a_run_where_its_budget_ends(prepare: PrepareJob, 
     Ledger.create(tmp_path / "data.jsonl", [budget(2.5)], "filter")
     first = start(prepare("privacy.epsilon=0.8"), tmp_path / "first", ledger=tmp_path / "data.jsonl")
     assert first.stopped is None
-    second = start(prepare("privacy.epsilon=1.5"), tmp_path / "second", ledger=tmp_path / "data.jsonl")
+    with pytest.raises(BudgetRefused, match=r"can pay for \d of 4 rounds, and what they spend would be lost"):
+        start(prepare("privacy.epsilon=1.5"), tmp_path / "second", ledger=tmp_path / "data.jsonl")
+    assert not (tmp_path / "second").exists()
+    assert Ledger.open(tmp_path / "data.jsonl").summary()["releases"]["committed"] == 4  # nothing was spent
+    job = replace(prepare("privacy.epsilon=1.5"), as_far_as_it_goes=True)
+    second = start(job, tmp_path / "second", ledger=tmp_path / "data.jsonl")
     assert second.is_refused
     assert 0 < second.completed < 4
     assert second.stopped is not None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -12,7 +13,7 @@ from rich.console import RenderableType
 from discreet.cli.options import AcceptDataRanges, DataDir, Device, OutputDir, Overrides
 from discreet.cli.output import Json, emit, print_note, stderr_console
 from discreet.cli.progress_bar import show_preparation
-from discreet.cli.trust_options import TrustOption, choose_trust
+from discreet.cli.trust_options import TrustOption, choose_trust, is_interactive
 from discreet.errors import InvalidInput
 from discreet.experiment.run_directory.run_files import TABLE
 from discreet.part import to_plain
@@ -56,6 +57,12 @@ def run(
         Path | None, typer.Option(metavar="DIR", help="Folder for the secret key of the run, until it ends.")
     ] = None,
     accept_data_ranges: AcceptDataRanges = False,
+    as_far_as_it_goes: Annotated[
+        bool,
+        typer.Option(
+            "--as-far-as-it-goes", help="Start though the ledger can't pay for all rounds; stop when it ends."
+        ),
+    ] = False,
     trust: TrustOption = False,
     as_json: Json = False,
 ) -> None:
@@ -64,7 +71,8 @@ def run(
     Writes a run directory with the model, the guarantee and report.html. The noise is computed from the promise in
     FILE. To get a FILE to start from, use `discreet init`.
     """
-    if resume is not None and (file or out or ledger or settings or device or accept_data_ranges):
+    options = (file, out, ledger, settings, device, accept_data_ranges, as_far_as_it_goes)
+    if resume is not None and any(options):
         raise InvalidInput("--resume continues a run as it was started, and takes no FILE and no other option.")
     trusted = choose_trust(trust, resume or file)
     overrides = (*(settings or ()), *([f"device={device}"] if device else ()))
@@ -72,7 +80,16 @@ def run(
         trained = resume_run(resume, key_dir, data_dir, trusted, as_json)
     else:
         trained = start_run(
-            file, overrides, out, ledger, key_dir, data_dir, trusted, as_json, accept_data_ranges=accept_data_ranges
+            file,
+            overrides,
+            out,
+            ledger,
+            key_dir,
+            data_dir,
+            trusted,
+            as_json,
+            accept_data_ranges=accept_data_ranges,
+            as_far_as_it_goes=as_far_as_it_goes,
         )
     print_result(trained, as_json)
 
@@ -88,6 +105,7 @@ def start_run(
     quiet: bool,
     *,
     accept_data_ranges: bool = False,
+    as_far_as_it_goes: bool = False,
 ) -> "Outcome":
     """Prepare and train a new run, with progress on stderr.
 
@@ -101,6 +119,7 @@ def start_run(
         trust: Which code that the experiment names may run.
         quiet: Print neither warnings nor progress.
         accept_data_ranges: Train even if ranges were taken from the data.
+        as_far_as_it_goes: Train even if the ledger can't pay for all rounds. In a terminal, the user is asked.
     """
     from discreet import api
     from discreet.experiment.configuration import experiment_file
@@ -122,8 +141,24 @@ def start_run(
             *advice(job),
         ]:
             stderr_console().print(sentence)
+    if ledger is not None and not as_far_as_it_goes and not quiet and is_interactive():
+        as_far_as_it_goes = _ask_about_ledger(job, ledger)
+    job = replace(job, as_far_as_it_goes=as_far_as_it_goes)
     with round_progress(job, quiet=quiet) as watch:
         return start(job, directory, ledger, key_dir, watch)
+
+
+def _ask_about_ledger(job: "Job", path: Path) -> bool:
+    """Ask whether to start a run that the ledger can pay for in part. False if it can pay for all rounds, or none."""
+    from discreet.experiment.loop.training_loop import affordable_rounds
+    from discreet.privacy.ledger import Ledger
+
+    affordable = affordable_rounds(job, Ledger.open(path)) if path.exists() else job.rounds
+    if affordable in (0, job.rounds):
+        return False
+    said = f"{path} can pay for {affordable:,} of {job.rounds:,} rounds. What they spend can't be undone."
+    stderr_console().print(said)
+    return typer.confirm("Train as far as it goes?", default=False, err=True)
 
 
 def resume_run(directory: Path, key_dir: Path | None, data_dir: Path | None, trust: "Trust", quiet: bool) -> "Outcome":

@@ -59,6 +59,7 @@ class Job:
         isolation_note: What was verified about a model of the user's own.
         part_trials: What was tried of parts of the user's own, in sentences.
         accept_data_ranges: Whether the user accepted ranges that were taken from the data.
+        as_far_as_it_goes: Whether to start though the ledger that is shared can't pay for all rounds.
     """
 
     settings: RunSettings
@@ -80,6 +81,7 @@ class Job:
     isolation_note: str | None = None
     part_trials: tuple[str, ...] = ()
     accept_data_ranges: bool = False
+    as_far_as_it_goes: bool = False
 
     @property
     def rounds(self) -> int:

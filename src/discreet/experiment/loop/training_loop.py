@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from discreet.algorithms.declarations import trusted_parts
 from discreet.code_version import read_code_version
-from discreet.errors import InvalidInput
+from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment.job import Job
 from discreet.experiment.loop import run_guarantees
 from discreet.experiment.loop.outcome import Outcome
@@ -60,7 +60,7 @@ def start_loop(
 
     Raises:
         InvalidInput: The run can't start as it is; nothing was written.
-        BudgetRefused: The ledger can't pay for the first round; nothing was written.
+        BudgetRefused: The ledger can't pay for all rounds, or not for the first one; nothing was written.
     """
     check_path_is_free(out)
     data_ranges.check_accepted(job.task.ranges_from_data, accepted=job.accept_data_ranges)
@@ -88,6 +88,8 @@ def start_loop(
     if ledger is not None:
         data_ledger = Ledger.open(ledger)
         _check_budgets(job, data_ledger, is_stop_free=is_stop_free)
+        if not job.as_far_as_it_goes:
+            check_whole_plan(job, data_ledger)
         asked = data_ledger, data_ledger.reserve(identity.round_key(0), planned_releases(job, 0, shared=True))
 
     def own_ledger(folder: Path) -> None:
@@ -132,6 +134,41 @@ def resume_loop(job: Job, record: RunRecord, key_dir: Path | None, *, is_stop_fr
     if record.identity.ledger is not None:
         _check_budgets(job, Ledger.open(record.identity.ledger), is_stop_free=is_stop_free)
     return RunLoop(job, record, key_dir, resumed=True)
+
+
+def check_whole_plan(job: Job, shared: Ledger) -> None:
+    """Refuse a run that a shared ledger can pay for only in part: what an unfinished run spends is lost.
+
+    Raises:
+        BudgetRefused: The ledger can pay for some of the rounds. If it can't pay for one, its own error says so.
+    """
+    affordable = affordable_rounds(job, shared)
+    if 0 < affordable < job.rounds:
+        raise BudgetRefused(
+            f"{shared.path} can pay for {affordable:,} of {job.rounds:,} rounds, and what they spend would be lost on "
+            "a run that can't finish.",
+            fix="Promise a smaller epsilon, or plan fewer rounds; or train as far as it goes: --as-far-as-it-goes "
+            "(as_far_as_it_goes=True in Python).",
+        )
+
+
+def affordable_rounds(job: Job, shared: Ledger) -> int:
+    """Return how many of the planned rounds a shared ledger can pay for now."""
+
+    def is_affordable(rounds: int) -> bool:
+        try:
+            shared.check(job.algorithm.worst_case().planned_releases(rounds, job.population))
+        except BudgetRefused:
+            return False
+        return True
+
+    if is_affordable(job.rounds):
+        return job.rounds
+    low, high = 0, job.rounds
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_affordable(middle) else (low, middle)
+    return low
 
 
 def _check_budgets(job: Job, shared: Ledger, *, is_stop_free: bool) -> None:

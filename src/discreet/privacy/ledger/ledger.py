@@ -134,6 +134,15 @@ class Ledger:
             self._log.sync()
             return reservation.ticket
 
+    def check(self, releases: Sequence[Release]) -> None:
+        """Refuse releases that a budget could not pay for now. Nothing is recorded.
+
+        Raises:
+            BudgetRefused: A budget would be exceeded.
+        """
+        with self._locked_tally(to_write=False) as tally:
+            tally.admit(releases, tally.charges_for(tuple(releases)))
+
     def is_open(self, key: str) -> bool:
         """Return whether a reservation under this key was neither committed nor voided."""
         with self._locked_tally(to_write=False) as tally:
