@@ -136,6 +136,15 @@ class Job:
         return self.data.examples_at(chosen.sort().values)
 
     @cached_property
+    def constant_accuracy(self) -> float | None:
+        """The share of test examples that have the clients' most frequent label. None if it is not known here."""
+        labels, test = self.data.targets, self.test_data[1]
+        if self.task.kind != "classification" or not self.holds_data or not len(test) or test.dim() != 1:
+            return None
+        held = labels if self.data.order is None else labels[self.data.order.to(labels.device)]
+        return float((test == held.mode().values).double().mean())
+
+    @cached_property
     def _constant_mse(self) -> float:
         """The squared error of predicting the mean of the clients' targets for every test example."""
         targets = self.data.targets if self.data.order is None else self.data.targets[self.data.order]

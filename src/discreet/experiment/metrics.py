@@ -1,12 +1,33 @@
 """The metrics of a model: in which order they are shown, which are shares, and how their names are written."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from discreet.words import fill
 
 METRICS = ("accuracy", "mse", "loss")  # the order in which they are shown; a user's own come after
 SHARES = ("accuracy",)  # metrics between 0 and 1 that are shown in percent
+LEAST_GAIN = 0.01  # over a constant answer, below which a model has learned little
 CONSTANT = "constant_mse"  # the error of a constant prediction: shown beside the squared error, never by itself
+
+
+def constant_warning(metrics: Mapping[str, float], constant_accuracy: float | None) -> str | None:
+    """Return a warning if the model is hardly better than one that gives every example the same answer.
+
+    Args:
+        metrics: The evaluation of the model.
+        constant_accuracy: The share of test examples with the clients' most frequent label. None if unknown.
+    """
+    accuracy, error, constant = metrics.get("accuracy"), metrics.get("mse"), metrics.get(CONSTANT)
+    if accuracy is not None and constant_accuracy is not None and accuracy < constant_accuracy + LEAST_GAIN:
+        answer, right = "the most frequent label", f"right for {constant_accuracy:.1%} of the test examples"
+    elif error is not None and constant is not None and error > constant * (1 - LEAST_GAIN):
+        answer, right = "the mean", f"off by a squared error of {constant:.4g}"
+    else:
+        return None
+    return (
+        f"The model has learned little: always predicting {answer} is {right}. More rows or clients, a larger epsilon, "
+        "other rounds, rates or clips may help; `discreet plan` shows the noise beside the signal."
+    )
 
 
 def is_share(metric: str) -> bool:

@@ -74,6 +74,7 @@ def _body(run: RunData, *, public: bool) -> Iterator[Html]:
             "div",
             *(tag("p", sentence) for sentence in (verdict.sentence, *verdict.more)),
             tag("p", stopped) if stopped else None,
+            tag("p", run.warning) if run.warning and not public else None,
             class_=f"verdict {verdict.mood}",
             role="note",
             aria_label="Verdict",

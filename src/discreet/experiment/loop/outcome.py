@@ -21,6 +21,7 @@ class Outcome:
         is_refused: Whether it ended early because its budget was spent.
         guarantees: What can be certified, the promised guarantee first.
         metrics: The evaluation of the last model.
+        warning: That the model is hardly better than a constant answer. None if it is better, or if that is unknown.
     """
 
     record: RunRecord
@@ -30,6 +31,7 @@ class Outcome:
     is_refused: bool
     guarantees: tuple[Guarantee, ...]
     metrics: dict[str, Any]
+    warning: str | None = None
 
     @property
     def exit_code(self) -> int:

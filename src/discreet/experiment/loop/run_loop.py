@@ -15,6 +15,7 @@ from discreet.experiment.loop.diagnostics import json_numbers
 from discreet.experiment.loop.interrupt import StopRequest, catch_interrupts
 from discreet.experiment.loop.outcome import Outcome
 from discreet.experiment.loop.round_player import RoundPlayer
+from discreet.experiment.metrics import constant_warning
 from discreet.experiment.promise import released_rounds
 from discreet.experiment.run_directory import run_keys
 from discreet.experiment.run_directory.resume_check import check_unchanged
@@ -186,6 +187,9 @@ class RunLoop:
             is_stop_chosen=self._is_stop_chosen and stopped is not None,
         )
         guarantee = run_guarantees.guarantee_data(job, done, stopped, cards, ledger, code_stamps) | {"metrics": metrics}
+        warning = constant_warning(metrics, job.constant_accuracy)
+        if warning is not None:
+            guarantee |= {"warning": warning}
         if job.deployment is not None:
             guarantee |= {"client_code": record.client_code_stamps()}
         if job.task.person is not None and job.holds_data:
@@ -198,7 +202,7 @@ class RunLoop:
         if stopped is None:
             run_keys.delete_key(record.identity.id, self._key_dir)
         is_refused = stopped is not None and getattr(self._refusal, "exit_code", None) == BudgetRefused.exit_code
-        outcome = Outcome(record, done, state, stopped, is_refused, tuple(cards), metrics)
+        outcome = Outcome(record, done, state, stopped, is_refused, tuple(cards), metrics, warning)
         self._log_end(outcome)
         return outcome
 

@@ -86,6 +86,12 @@ class RunData:
         return rows if isinstance(rows, int) else None
 
     @property
+    def warning(self) -> str | None:
+        """That the model is hardly better than a constant answer, if it is not."""
+        said = self.outcome.get("warning")
+        return said if isinstance(said, str) else None
+
+    @property
     def stop_reason(self) -> str | None:
         """Why the run ended early, in the run's own words."""
         why = self.outcome.get("stopped")
