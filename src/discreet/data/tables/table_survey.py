@@ -1,10 +1,12 @@
 """Survey a table: its clients, columns, labels and problems. The result is for the data's owner only."""
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from discreet.data.tables.column_remarks import MOST_COUNTED, CellKinds
 from discreet.data.tables.ranges import Range, Ranges, Values, parse_number
 from discreet.data.tables.table import Table, is_missing
 from discreet.data.tables.table_encoding import Encoding, unreadable_cell_error
@@ -25,6 +27,8 @@ class ColumnSurvey:
         low: The smallest number.
         high: The largest number.
         seen: How often each distinct value occurs.
+        kinds: How many cells are dates and the like.
+        fractions: Number of cells that are numbers, and not whole ones.
         outside: Number of cells outside the public range. Training moves such values to the end of the range.
         unreadable: Number of cells that the public range can't encode.
         first_problem: The message about the first of them.
@@ -38,6 +42,8 @@ class ColumnSurvey:
     low: float = 0.0
     high: float = 0.0
     seen: Counter[str] = field(default_factory=Counter)
+    kinds: CellKinds = field(default_factory=CellKinds)
+    fractions: int = 0
     outside: int = 0
     unreadable: int = 0
     first_problem: str = ""
@@ -49,9 +55,11 @@ class ColumnSurvey:
             self.missing_at = self.missing_at or line
             return
         number = parse_number(cell)
+        self.kinds.count_cell(cell, is_number=number is not None)
         if number is None:
             self.texts += 1
         else:
+            self.fractions += not number.is_integer()
             self.low, self.high = (min(self.low, number), max(self.high, number)) if self.numbers else (number, number)
             self.numbers += 1
         if cell in self.seen or len(self.seen) <= MOST_VALUES:
@@ -151,12 +159,16 @@ def survey_table(table: Table, *, client: str, label: str, ranges: Ranges | None
     problems, known = _check_ranges(table, ranges, client=client, label=label)
     sizes: Counter[str] = Counter()
     nameless: list[int] = []
+    hashes, copies = set[int](), 0
     try:
         for line, row in table.rows():
             if is_missing(row[client_column]):
                 nameless.append(line)
             else:
                 sizes[row[client_column]] += 1
+            if len(hashes) < MOST_COUNTED:
+                copies += hash(row) in hashes
+                hashes.add(hash(row))
             for index, column in surveyed:
                 cell, public_range = row[index], known.get(column.name)
                 column.count_cell(cell, line)
@@ -174,6 +186,7 @@ def survey_table(table: Table, *, client: str, label: str, ranges: Ranges | None
     if not known and sizes and target.distinct < 2:
         problems.append(f"The label {label!r} has one value only: there is nothing to learn.")
     notes = [note for _, column in features if column.name not in ignored for note in _write_notes(column)]
+    notes += _describe_rows(sizes, copies)
     if ranges is None:
         notes.append("Training needs a file with public ranges: --write-ranges FILE writes a starter file.")
     elif ranges.taken_from_data:
@@ -216,11 +229,27 @@ def _find_problems(column: ColumnSurvey, known: dict[str, Range | Values], row: 
 
 def _write_notes(column: ColumnSurvey) -> list[str]:
     """Describe what the owner should know about a column."""
+    remarks = list(column.kinds.remarks(column.name, whole=not column.fractions))
+    if remarks:
+        return remarks
     if column.type == "text":
-        return [f'Column {column.name!r} is free text: set it to "ignore" in the ranges.']
+        return [
+            f'Column {column.name!r} is free text: set it to "ignore" in the ranges, or replace it by a few values or '
+            "numbers that are made without looking at other rows."
+        ]
     if column.is_constant:
         return [f"Column {column.name!r} is constant here: it is useless unless other owners have other values."]
     return []
+
+
+def _describe_rows(sizes: Mapping[str, int], copies: int) -> Iterator[str]:
+    """Yield what the owner should know about clients and rows."""
+    if single := sum(size == 1 for size in sizes.values()):
+        clients = "1 client has" if single == 1 else f"{single:,} clients have"
+        yield f"{clients} one row only: join them with others, or leave them out; noise hides what one row teaches."
+    if copies:
+        rows = "1 row is a copy" if copies == 1 else f"{copies:,} rows are copies"
+        yield f"{rows} of another row: drop them if they are mistakes; a promise for one example does not cover both."
 
 
 def _count_rows(rows: int) -> str:

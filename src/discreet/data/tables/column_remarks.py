@@ -1,0 +1,78 @@
+"""What the owner of a table should know about a column's cells before training: each with a remedy."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+MOST_COUNTED = 1_000_000  # distinct cells that are told apart, to bound memory
+MOSTLY = 0.8  # the share of cells from which a column counts as one of dates, or of decimal commas
+DATE = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([T ]\d{1,2}:\d{2}.*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})( .*)?")
+DECIMAL_COMMA = re.compile(r"[-+]?\d{1,3}(\.\d{3})*,\d+|[-+]?\d+,\d+")
+INFINITE = frozenset({"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"})
+
+
+@dataclass
+class CellKinds:
+    """How many cells of a column are dates, numbers with a decimal comma or infinite, and whether cells repeat.
+
+    Attributes:
+        cells: Number of cells that are not missing.
+        spaced: Number of texts of several words.
+        distinct: Hashes of the distinct cells, up to a limit.
+    """
+
+    cells: int = 0
+    dates: int = 0
+    decimal_commas: int = 0
+    infinite: int = 0
+    spaced: int = 0
+    distinct: set[int] = field(default_factory=set)
+
+    def count_cell(self, cell: str, *, is_number: bool) -> None:
+        """Add a cell that is not missing."""
+        self.cells += 1
+        if len(self.distinct) < MOST_COUNTED:
+            self.distinct.add(hash(cell))
+        if is_number:
+            return
+        self.dates += DATE.fullmatch(cell) is not None
+        self.decimal_commas += DECIMAL_COMMA.fullmatch(cell) is not None
+        self.infinite += cell.lower() in INFINITE
+        self.spaced += " " in cell
+
+    @property
+    def are_dates(self) -> bool:
+        """Whether the cells are dates."""
+        return self.dates > MOSTLY * self.cells
+
+    @property
+    def have_decimal_commas(self) -> bool:
+        """Whether the cells are numbers with a decimal comma."""
+        return self.decimal_commas > MOSTLY * self.cells
+
+    def is_identifier(self, *, whole: bool) -> bool:
+        """Whether every cell differs: of single words or whole numbers. Measurements and free texts differ too."""
+        return whole and not self.spaced and 10 < self.cells == len(self.distinct)
+
+    def remarks(self, name: str, *, whole: bool) -> Iterator[str]:
+        """Yield a sentence for each thing to know about the column.
+
+        Args:
+            name: The column.
+            whole: Whether its cells are whole numbers or text.
+        """
+        if self.are_dates:
+            yield (
+                f"Column {name!r} holds dates: replace them by a number, such as days since a public date, or set the "
+                'column to "ignore" in the ranges.'
+            )
+        elif self.have_decimal_commas:
+            yield f"Column {name!r} has numbers with a decimal comma: write them with a decimal point."
+        elif self.is_identifier(whole=whole):
+            yield (
+                f'Column {name!r} has another value in every row, as an identifier has: set it to "ignore" in the '
+                "ranges. If it names persons, and persons have several rows elsewhere, promise for a person."
+            )
+        if self.infinite:
+            rows = "1 row" if self.infinite == 1 else f"{self.infinite:,} rows"
+            yield f"Column {name!r} is infinite in {rows}: replace that by the end of its public range."
