@@ -336,7 +336,6 @@ def load(
     data_dir: PathLike | None = None,
     *,
     trust: bool = False,
-    trusted: Trust | None = None,
 ) -> Run:
     """Load a run from its directory. This runs no code that the run names; only its `model` needs it, when it is used.
 
@@ -346,7 +345,6 @@ def load(
         data_dir: The folder of downloaded data sets.
         trust: Whether `model` may run the Python files that the run's experiment names. Without it, only code that
             `discreet trust` has remembered runs.
-        trusted: Which code may run, instead of `trust`.
 
     Returns:
         The run, as `train` returns it.
@@ -370,7 +368,7 @@ def load(
         outcome["stopped"],
         module,
         _optional_path(data_dir),
-        trusted or (Trust.all_code() if trust else trust_remembered(LOAD_REMEDY)),
+        Trust.all_code() if trust else trust_remembered(LOAD_REMEDY),
     )
 
 

@@ -18,7 +18,7 @@ class InputScale(NamedTuple):
 
     @classmethod
     def find(cls, announcement: Params) -> InputScale | None:
-        """Return the scaling that was announced, if one was."""
+        """Return the scale that was announced, if one was."""
         return cls(announcement[CENTRE], announcement[SPREAD]) if CENTRE in announcement else None
 
     def scale_inputs(self, inputs: Tensor) -> Tensor:
@@ -30,3 +30,7 @@ class InputScale(NamedTuple):
         if not targets.is_floating_point():
             return targets
         return (targets - self.centre[-1].to(targets)) / self.spread[-1].to(targets)
+
+    def restore_outputs(self, outputs: Tensor) -> Tensor:
+        """Return outputs in the target's own units. Those for classes stay as they are: centre 0, spread 1."""
+        return outputs * self.spread[-1].to(outputs) + self.centre[-1].to(outputs)

@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,8 +40,7 @@ def predict(
     """
     from discreet import api
 
-    loaded = api.load(run, trusted=choose_trust(trust, run))
-    predictions = loaded.predict(table)
+    predictions = replace(api.load(run), trust=choose_trust(trust, run)).predict(table)
     if out is not None:
         write_new_file(out, _csv_text(predictions))
     emit(lambda: _data(run, predictions, out), lambda: _page(predictions, out), as_json=as_json)

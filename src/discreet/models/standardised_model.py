@@ -22,8 +22,8 @@ class StandardisedModel(nn.Module):
         self.register_buffer("spread", input_scale.spread)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        outputs: Tensor = self.module((inputs - self.centre[:-1].to(inputs)) / self.spread[:-1].to(inputs))
-        return outputs * self.spread[-1].to(outputs) + self.centre[-1].to(outputs)  # 1 and 0 for classes
+        scale = InputScale(self.centre, self.spread)
+        return scale.restore_outputs(self.module(scale.scale_inputs(inputs)))
 
 
 def standardise_inputs(module: nn.Module, input_scale: InputScale | None) -> nn.Module:

@@ -1,6 +1,5 @@
 """Predict for new rows of a table with a network that was trained on its columns."""
 
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,10 @@ from discreet.data.tables.table_columns import Predictions, TableColumns, table_
 
 def predict_rows(model: nn.Module, columns: TableColumns, table: Table) -> Predictions:
     """Return what the network predicts for each row of the table, in the order of the rows."""
-    empty = columns.name_predictions(np.zeros((0, columns.target.width)))
     like = next(model.parameters())
     with torch.no_grad():
-        outputs = (model(torch.from_numpy(rows).to(like)).double().cpu().numpy() for rows in columns.encode(table))
-        return reduce(Predictions.__add__, map(columns.name_predictions, outputs), empty)
+        outputs = [model(torch.from_numpy(rows).to(like)).double().cpu().numpy() for rows in columns.encode(table)]
+    return columns.name_predictions(np.concatenate(outputs) if outputs else np.zeros((0, columns.target.width)))
 
 
 def find_rows(rows: Any) -> Table:

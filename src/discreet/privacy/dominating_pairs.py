@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet.errors import Unsupported
 from discreet.privacy.events import GaussianNoise, PoissonSampled, PoissonSampledGroup, SampledWithoutReplacement, Step
-from discreet.privacy.noise_pairs import Array, Base, GaussianBase, base_pair, log_expm1
+from discreet.privacy.noise_pairs import Array, Base, GaussianBase, base_pair, log_binomial, log_expm1
 from discreet.privacy.release import Relation
 
 OVERFLOW = 700.0  # e^x is a double up to here
@@ -190,12 +190,7 @@ class PoissonGroup:
 
         Where it is all but impossible that so many join, they count as if all had joined, which is worse.
         """
-        log_rate, log_rest = math.log(self.rate), math.log1p(-self.rate)
-        logs = [
-            math.lgamma(self.size + 1) - math.lgamma(j + 1) - math.lgamma(self.size - j + 1)
-            + j * log_rate + (self.size - j) * log_rest
-            for j in range(1, self.size + 1)
-        ]  # fmt: skip
+        logs = log_binomial(self.size, np.arange(1.0, self.size + 1), self.rate).tolist()
         likely = [j for j, log_chance in enumerate(logs, 1) if log_chance > NEGLIGIBLE or j <= self.size * self.rate]
         most = max(likely, default=1)
         rest = np.logaddexp.reduce([-np.inf, *logs[most:]])

@@ -161,3 +161,15 @@ def log_expm1(x: Array) -> Array:
     """Return log(e^x − 1) for x ≥ 0; −∞ at 0."""
     with np.errstate(divide="ignore"):
         return np.asarray(x + np.log(-np.expm1(-x)))
+
+
+def log_binomial(n: int, k: Array, rate: float) -> Array:
+    """Return the logs of the chances that k of n join, each at this rate."""
+    return log_choose(n, k) + k * math.log(rate) + (n - k) * math.log1p(-rate)
+
+
+def log_choose(n: int, k: Array) -> Array:
+    """Return the logs of the numbers of ways to choose k of n."""
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
+    chosen = k.astype(np.int64)
+    return np.asarray(factorials[n] - factorials[chosen] - factorials[n - chosen])

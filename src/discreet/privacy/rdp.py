@@ -10,7 +10,7 @@ from discreet.privacy import discrete_gaussian, events, skellam
 from discreet.privacy.dominating_pairs import dominating_pair, require_replace
 from discreet.privacy.events import Event, Noise, Step, steps
 from discreet.privacy.moments import Moments, exp_minus_line, moment_atoms
-from discreet.privacy.noise_pairs import Array, laplace_shift, log_expm1
+from discreet.privacy.noise_pairs import Array, laplace_shift, log_binomial, log_choose, log_expm1
 from discreet.privacy.release import Relation
 
 Conversion: TypeAlias = Literal["balle", "mironov"]
@@ -209,7 +209,7 @@ def _poisson_curve(rate: float, orders: Array, base: Curve) -> Array:
     def log_amplified_sum(order: int, drawn: Array, log_chance: Array, values: Array) -> float:
         return float(np.logaddexp.reduce(log_chance + log_expm1((drawn - 1) * values)))
 
-    return _binomial_sum(orders, base, log_amplified_sum, lambda order, k: _log_binomial(order, k, rate))
+    return _binomial_sum(orders, base, log_amplified_sum, lambda order, k: log_binomial(order, k, rate))
 
 
 def _without_replacement_curve(rate: float, orders: Array, base: Curve) -> Array:
@@ -223,7 +223,7 @@ def _without_replacement_curve(rate: float, orders: Array, base: Curve) -> Array
         terms[0] = log_chance[0] + min(math.log(4) + log_expm1(values[:1])[0], second)
         return float(np.logaddexp.reduce(terms))
 
-    return _binomial_sum(orders, base, log_amplified_sum, lambda order, k: _log_choose(order, k) + k * math.log(rate))
+    return _binomial_sum(orders, base, log_amplified_sum, lambda order, k: log_choose(order, k) + k * math.log(rate))
 
 
 def _binomial_sum(
@@ -244,13 +244,3 @@ def _binomial_sum(
         log_sum = log_amplified_sum(order, drawn, log_chance(order, drawn), values[: order - 1])
         result[i] = np.logaddexp(0.0, log_sum + ROUNDING) / (order - 1)
     return result
-
-
-def _log_binomial(n: int, k: Array, rate: float) -> Array:
-    return _log_choose(n, k) + k * math.log(rate) + (n - k) * math.log1p(-rate)
-
-
-def _log_choose(n: int, k: Array) -> Array:
-    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-    chosen = k.astype(np.int64)
-    return np.asarray(factorials[n] - factorials[chosen] - factorials[n - chosen])

@@ -17,6 +17,7 @@ from discreet.errors import Unsupported
 from discreet.extras import is_installed
 from discreet.privacy import events
 from discreet.privacy.events import Event, Step, replace_noise, step_noise, steps
+from discreet.privacy.noise_pairs import log_binomial
 from discreet.privacy.release import Relation, scale_sensitivity
 from discreet.words import fill
 
@@ -243,9 +244,7 @@ def _losses(step: Step, count: int, *, replace: bool) -> tuple[float, float, flo
 
 def _binomial_chances(rate: float, size: int) -> Any:
     """Return the chance that 0, 1, … or all of so many are drawn."""
-    drawn = np.arange(size + 1)
-    logs = np.array([math.lgamma(size + 1) - math.lgamma(j + 1) - math.lgamma(size - j + 1) for j in drawn])
-    chances = np.exp(logs + drawn * math.log(rate) + (size - drawn) * math.log1p(-rate))
+    chances = np.exp(log_binomial(size, np.arange(size + 1.0), rate))
     return chances / chances.sum()
 
 

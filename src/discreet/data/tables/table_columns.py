@@ -103,10 +103,6 @@ class Predictions(Sequence[Any]):
         """Yield the prediction of each row, and then the probability of each value."""
         return map(list, zip(self.values, *self.probabilities.values(), strict=True))
 
-    def __add__(self, other: Predictions) -> Predictions:
-        together = {value: [*some, *other.probabilities[value]] for value, some in self.probabilities.items()}
-        return Predictions(self.label, [*self.values, *other.values], together)
-
 
 def table_from_columns(frame: Any) -> Table:
     """Return a data frame, or a mapping from names to columns, as a table.

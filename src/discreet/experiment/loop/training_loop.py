@@ -162,13 +162,7 @@ def affordable_rounds(job: Job, shared: Ledger) -> int:
             return False
         return True
 
-    if is_affordable(job.rounds):
-        return job.rounds
-    low, high = 0, job.rounds
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if is_affordable(middle) else (low, middle)
-    return low
+    return run_spending.most_rounds(job.rounds, is_affordable)
 
 
 def _check_budgets(job: Job, shared: Ledger, *, is_stop_free: bool) -> None:

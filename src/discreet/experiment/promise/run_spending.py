@@ -1,6 +1,6 @@
 """What a run spends of its promise: the ε of its rounds, the rounds that clients can pay for, and the run's budgets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -61,6 +61,11 @@ def affordable_rounds(group: ClientGroup, rounds: int, population: Population) -
         spent = group_epsilon(group, count, population)
         return spent is not None and spent <= budget
 
+    return most_rounds(rounds, is_affordable)
+
+
+def most_rounds(rounds: int, is_affordable: Callable[[int], bool]) -> int:
+    """Return the most of these rounds that are affordable, by bisection: fewer never cost more."""
     if is_affordable(rounds):
         return rounds
     low, high = 0, rounds
