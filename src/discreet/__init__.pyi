@@ -17,10 +17,10 @@ from discreet.algorithms.recipes.linear_models import proximal_local as proximal
 from discreet.algorithms.recipes.local_schemes import denoised_release as denoised_release
 from discreet.algorithms.recipes.local_schemes import shards as shards
 from discreet.algorithms.recipes.pfl import pfl as pfl
-from discreet.api import Run as Run
-from discreet.api import load as load
-from discreet.api import session as session
-from discreet.api import train as train
+from discreet.api.run_result import Run as Run
+from discreet.api.run_result import load as load
+from discreet.api.training_session import session as session
+from discreet.api.training_session import train as train
 from discreet.data.tables.table_task import clients_from_csv as clients_from_csv
 from discreet.data.tables.table_task import clients_from_parquet as clients_from_parquet
 from discreet.data.tasks.from_arrays import clients_from_arrays as clients_from_arrays

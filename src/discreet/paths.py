@@ -10,6 +10,7 @@ from discreet.errors import InvalidInput
 from discreet.trust import Trust
 
 OnProgress: TypeAlias = Callable[[str, int, int], None]  # (what is computed, examples done, examples in all)
+PathLike: TypeAlias = str | Path
 
 
 def _ignore_progress(what: str, done: int, total: int) -> None:
@@ -51,6 +52,11 @@ class Paths:
             cache=Path(os.environ.get("DISCREET_CACHE") or home / "features"),
             trust=trust or Trust.no_code(),
         )
+
+
+def optional_path(path: PathLike | None) -> Path | None:
+    """Return the path that a caller may have written as text, or None."""
+    return None if path is None else Path(path)
 
 
 def write_new_file(path: Path, text: str) -> None:
