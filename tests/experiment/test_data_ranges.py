@@ -41,7 +41,7 @@ sampling_rate = 0.5
 clip_norm = 0.5
 learning_rate = 1.0
 """
-COLUMNS = "age = { min = 17.25, max = 88.75 }\nstay = { min = 3.125, max = 41.5 }\n"
+COLUMNS = "age = { min = 17.25, max = 88.75 }\nstay = { min = 5.375, max = 41.5 }\n"
 TAKEN = f"taken_from_data = true\n[columns]\n{COLUMNS}"
 INLINE = f"{{ taken_from_data = true, columns = {{ {', '.join(COLUMNS.splitlines())} }} }}"
 WARNING = "The ranges that scale the columns were taken from the data (taken_from_data = true)"
@@ -100,7 +100,7 @@ def test_the_public_report_holds_no_bound_that_was_taken_from_the_data(inline: b
     assert run(["report", "out", "--public"]) == 0
     page = (folder / "out" / "report-public.html").read_text()
     shown = re.sub(r' (d|x|y|[xy][12]|transform|viewBox|style)="[^"]*"', "", page)  # where a chart draws what it shows
-    for bound in ("17.25", "88.75", "3.125", "3.12", "41.5"):
+    for bound in ("17.25", "88.75", "5.375", "5.37", "5.38", "41.5"):
         assert not re.search(rf"(?<![\d.]){re.escape(bound)}(?!\d)", shown)
     assert WARNING in words(page)
     assert "nothing was fitted" not in page
