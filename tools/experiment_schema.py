@@ -45,6 +45,7 @@ ALIASES: list[tuple[Any, Schema]] = [
     (part.Positive, {"type": "number", "exclusiveMinimum": 0}),
     (part.NonNegative, {"type": "number", "minimum": 0}),
     (part.Rate, {"type": "number", "exclusiveMinimum": 0, "maximum": 1}),
+    (part.Share, {"type": "number", "minimum": 0, "exclusiveMaximum": 1}),
     (part.Probability, {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
     (part.Flag, {"type": "boolean"}),
     (part.Count, COUNT),

@@ -27,6 +27,7 @@ WORDS = {
     "Positive": "number above 0",
     "NonNegative": "number of at least 0",
     "Rate": "number above 0, at most 1",
+    "Share": "share of at least 0, below 1",
     "Probability": "probability above 0, below 1",
     "Flag": "true or false",
     "Count": "whole number of at least 1",

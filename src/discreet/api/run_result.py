@@ -45,6 +45,7 @@ class Run:
         module: The module that the trained weights are loaded into. None builds it from the experiment.
         data_dir: The folder of downloaded data sets, if the module is built from the experiment.
         trust: Which code may run, if the module is built from the experiment.
+        validation: The evaluation of the last model on validation data. No guarantee covers it. Empty if there is none.
     """
 
     directory: Path
@@ -55,6 +56,7 @@ class Run:
     module: nn.Module | None = field(default=None, repr=False)
     data_dir: Path | None = field(default=None, repr=False)
     trust: Trust = field(default_factory=Trust.no_code, repr=False)
+    validation: dict[str, Any] = field(default_factory=dict)
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -150,12 +152,21 @@ def load(
         module,
         optional_path(data_dir),
         Trust.all_code() if trust else trust_remembered(LOAD_REMEDY),
+        outcome.get("validation", {}),
     )
 
 
 def run_of_outcome(outcome: Outcome, module: nn.Module | None = None) -> Run:
     """Return the run that ended in this way."""
-    return Run(outcome.record.path, outcome.completed, outcome.metrics, outcome.guarantees, outcome.stopped, module)
+    return Run(
+        outcome.record.path,
+        outcome.completed,
+        outcome.metrics,
+        outcome.guarantees,
+        outcome.stopped,
+        module,
+        validation=outcome.validation,
+    )
 
 
 def new_run_path(name: str) -> Path:

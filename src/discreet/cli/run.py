@@ -237,6 +237,8 @@ def describe_results(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
     """Describe how good the model is, and where the results are."""
     metrics = ", ".join(describe_metrics(ended.metrics)) or "nothing to measure"
     yield f"After {ended.completed} rounds, on test data: {metrics}"
+    if ended.validation:
+        yield f"On validation data: {', '.join(describe_metrics(ended.validation))}"
     if ended.warning is not None:
         yield ended.warning
     yield f"Results are in {ended.record.path}"

@@ -18,6 +18,7 @@ class DataFacts:
         distinct_examples: Number of examples, each counted once. None where only the owner of the data knows it.
         person: If set, no person has more than `at_most` rows, or rows in two clients.
         rows_left_out: Number of rows that were left out for that. This number is private.
+        has_validation: Whether examples are held out for choosing settings.
         public_examples: Number of examples that no client holds. None if there is no public data.
         standardisation: Which numbers are to be standardised by a noisy sum. None for none.
         is_here: Whether the clients' data is here. False if real clients keep it on their own machines.
@@ -30,6 +31,7 @@ class DataFacts:
     distinct_examples: int | None
     person: Person | None = None
     rows_left_out: int = 0
+    has_validation: bool = False
     public_examples: int | None = None
     standardisation: Standardisation | None = None
     is_here: bool = True

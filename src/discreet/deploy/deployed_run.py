@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import torch
+
 from discreet import api
 from discreet.data.tables.table_task import TableTask
 from discreet.deploy.app_folder import AppFolder, public_run_key
@@ -112,7 +114,7 @@ class DeployedRun:
         public = public_run_key(app.experiment)
         job = job_builder.build_job(app.source(data_dir, self.trust), key, declared=app.population, public=public)
         if isinstance(app.experiment.task, TableTask):  # nobody trains on the server's stand-in, so it is the test set
-            job = replace(job, test_data=(job.data.inputs, job.data.targets))
+            job = replace(job, test_data=job.data.examples_at(torch.arange(sum(job.data.sizes))))
         engine, run = app.engine, _run_id(self.name, key)
         log.info("deployed run prepared", client_run=run, experiment=app.digest, path=self.folder)
         calls = ClientCalls(

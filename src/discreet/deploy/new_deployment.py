@@ -157,6 +157,11 @@ def _share_task(source: Source, app: Path) -> dict[str, Any]:
     task = source.experiment.task
     if not isinstance(task, TableTask):
         return dict(to_plain(task))
+    if task.validation_path is not None:
+        raise InvalidInput(
+            f"A deployment can't have a validation file, and the task names {task.validation_path}.",
+            fix="Use validation_fraction, or leave it out.",
+        )
     copy = f"{STAND_IN}.{task.kind}"
     shutil.copy(find_file(task.path, source.paths.folder), app / copy)
     ranges = task.ranges

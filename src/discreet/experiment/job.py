@@ -58,6 +58,7 @@ class Job:
         deployment: What the run says about its deployment.
         isolation_note: What was verified about a model of the user's own.
         part_trials: What was tried of parts of the user's own, in sentences.
+        validation_data: Inputs and targets on which settings are chosen. None if no examples are held out for that.
         accept_data_ranges: Whether the user accepted ranges that were taken from the data.
         as_far_as_it_goes: Whether to start though the ledger that is shared can't pay for all rounds.
     """
@@ -80,6 +81,7 @@ class Job:
     deployment: DeploymentFacts | None = None
     isolation_note: str | None = None
     part_trials: tuple[str, ...] = ()
+    validation_data: tuple[Tensor, Tensor] | None = None
     accept_data_ranges: bool = False
     as_far_as_it_goes: bool = False
 
@@ -118,6 +120,12 @@ class Job:
         if "mse" not in metrics:
             return metrics
         return {"mse": metrics.pop("mse"), CONSTANT: self._constant_mse, **metrics}
+
+    def evaluate_validation(self, state: ServerState) -> dict[str, float]:
+        """Evaluate the model on the validation data. Empty if there is none."""
+        if self.validation_data is None:
+            return {}
+        return self.model.evaluate(state.params, *self.validation_data, InputScale.find(state.input_scale))
 
     @cached_property
     def metric_names(self) -> tuple[str, ...]:
@@ -219,6 +227,7 @@ def data_facts(task: Task, *, is_here: bool) -> DataFacts:
         person=task.person,
         rows_left_out=task.rows_left_out,
         standardisation=task.standardisation,
+        has_validation=task.validation is not None,
         public_examples=None if task.public is None else task.public.sizes[0],
         distinct_examples=distinct,
         is_here=is_here,

@@ -17,10 +17,11 @@ def round_chart(title: str, lines: dict[str, Series], **options: Any) -> Panel:
 
 
 def quality_charts(run: RunData) -> Iterator[Panel]:
-    """Chart every test metric, with its value on training data if there is one, and the gap of the first metric."""
+    """Chart every test metric, with those on validation and training data if known, and the gap of the first metric."""
     metrics, training = run.metrics(), run.training_metrics
+    others = {"on validation examples": run.validation_metrics, "on training examples": training}
     for name, series in metrics.items():
-        lines = {name: series} | ({"on training examples": training[name]} if name in training else {})
+        lines = {name: series} | {where: numbers[name] for where, numbers in others.items() if name in numbers}
         level = constant_level(run, name)
         yield round_chart(capitalize(name), lines, levels=(level,) if level else (), percent=is_share(name))
     yield from [_gap_chart(name, series, training[name]) for name, series in metrics.items() if name in training][:1]

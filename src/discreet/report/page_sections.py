@@ -10,7 +10,7 @@ from tomlkit.exceptions import TOMLKitError
 from discreet.experiment.metrics import list_metrics
 from discreet.experiment.run_directory.run_data import RunData
 from discreet.privacy.guarantee import split_by_largest_epsilon
-from discreet.privacy.wording import compact, round_up
+from discreet.privacy.wording import compact, join_words, round_up
 from discreet.report import charts
 from discreet.report.chart_figures import render_chart
 from discreet.report.curves import Level, Panel
@@ -109,8 +109,9 @@ def quality(run: RunData) -> Html | None:
     pictures = list(charts.quality_charts(run))
     if not pictures:
         return None
-    data = "test data and on training data" if run.training_metrics else "test data"
-    why = f"Measured on {data} without noise: these numbers reveal something about that data."
+    others = {"validation": run.validation_metrics, "training": run.training_metrics}
+    data = join_words(["test", *(use for use, metrics in others.items() if metrics)])
+    why = f"Measured on {data} data without noise: these numbers reveal something about that data."
     return _uncovered_section(f"{list_metrics(list(run.metrics())[:2])} by round", why, "quality", pictures)
 
 

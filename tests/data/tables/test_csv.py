@@ -226,5 +226,5 @@ def test_files_that_are_no_table_are_told(tmp_path: Path):
         load(table(tmp_path, HEADER + "Köln,50,f,no\n", encoding="latin-1"))
     with pytest.raises(InvalidInput, match="both the client and the label"):
         load(table(tmp_path, HEADER), client="age", label="age")
-    with pytest.raises(InvalidInput, match="test_fraction must be below 1"):
+    with pytest.raises(InvalidInput, match="test_fraction: must be at least 0 and below 1"):
         TableTask(kind="csv", path="x", client="a", label="b", ranges="r", test_fraction=1)

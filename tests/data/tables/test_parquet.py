@@ -166,7 +166,7 @@ def test_a_file_names_it_as_it_names_csv(tmp_path: Path):
     )
     assert from_plain(AnyTask, to_plain(made)) == made
     assert sum(made.load(torch.Generator().manual_seed(0), Paths.default(tmp_path)).train.sizes) == 3
-    with pytest.raises(InvalidInput, match="test_fraction must be below 1"):
+    with pytest.raises(InvalidInput, match="test_fraction: must be at least 0 and below 1"):
         TableTask(kind="parquet", path="x", client="a", label="b", ranges="r", test_fraction=1)
 
 

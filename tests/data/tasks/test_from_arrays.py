@@ -96,7 +96,7 @@ def with_value(value: float) -> np.ndarray[Any, Any]:
         ({"test": (INPUTS[:, :1], LABELS)}, "Prepare both alike"),
         ({"test": (INPUTS, LABELS + 1)}, "the test labels are between 1 and 3"),
         ({"test": (with_value(np.nan), LABELS)}, "test inputs contain NaN"),
-        ({"test": (INPUTS, LABELS[:2])}, "6 test inputs can't go with 2"),
+        ({"test": (INPUTS, LABELS[:2])}, "The test inputs and their targets must count the same examples"),
         ({"test": (INPUTS, LABELS / 2)}, "must be whole numbers"),
         ({"inputs": INPUTS * 1j}, "complex"),
     ],

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from discreet.data.tables.file_reader import as_csv_text
 from discreet.data.tables.ranges import Range, Values
 from discreet.data.tables.table import Chunk, Table
-from discreet.data.tables.table_encoding import encode_inputs
+from discreet.data.tables.table_encoding import encode_inputs, encode_targets
 from discreet.errors import InvalidInput
 from discreet.part import part
 
@@ -50,6 +50,23 @@ class TableColumns:
         places = [(table.columns.index(name), column) for name, column in self.inputs.items()]
         for chunk in table.chunks():
             yield np.hstack([encode_inputs(table, chunk, index, column) for index, column in places])
+
+    def encode_labelled(self, table: Table) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        """Return the inputs and targets of a table's rows, in their order.
+
+        Raises:
+            InvalidInput: The table has no rows, columns are missing, or a cell is not as its column must be.
+        """
+        if self.label not in table.columns:
+            raise InvalidInput(
+                f"{table.path} lacks the label, column {self.label!r}.",
+                fix=f"Its columns: {', '.join(table.columns)}.",
+            )
+        label, inputs = table.columns.index(self.label), list(self.encode(table))
+        if not inputs:
+            raise InvalidInput(f"{table.path} names its columns and has no rows.")
+        targets = [encode_targets(table, chunk, label, self.target) for chunk in table.chunks()]
+        return np.concatenate(inputs), np.concatenate(targets)
 
     def name_predictions(self, outputs: NDArray[np.float64]) -> Predictions:
         """Return what the network's outputs mean: the most probable value, or the number in the label's own units."""

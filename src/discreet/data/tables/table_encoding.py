@@ -143,7 +143,7 @@ def encode_table(table: Table, encoding: Encoding, most: int | None = None) -> E
         names = _read_names(table, chunk, encoding.client_column, "client")
         owners.append(np.array([clients.setdefault(name, len(clients)) for name in names]))
         inputs.append(np.hstack([encode_inputs(table, chunk, index, column) for index, column in encoding.features]))
-        targets.append(_encode_column(table, chunk, encoding.label_column, encoding.label))
+        targets.append(encode_targets(table, chunk, encoding.label_column, encoding.label))
         used.append(_select_rows(table, chunk, encoding, names, person_rows))
     if not owners:
         raise InvalidInput(f"{table.path} names its columns and has no rows.")
@@ -161,12 +161,11 @@ def encode_table(table: Table, encoding: Encoding, most: int | None = None) -> E
             "is in another client.",
             fix="Take these rows out of the table.",
         )
-    target_type = np.int64 if isinstance(encoding.label, Values) else np.float32
     return EncodedTable(
         tuple(sorted_names),
         sizes,
         np.concatenate(inputs)[order],
-        np.concatenate(targets)[order].astype(target_type),
+        np.concatenate(targets)[order],
         len(is_used) - len(keep),
     )
 
@@ -176,6 +175,12 @@ def encode_inputs(table: Table, chunk: Chunk, index: int, column: Range | Values
     encoded = _encode_column(table, chunk, index, column)
     inputs = encoded[:, None] if isinstance(column, Range) else np.eye(column.width, dtype=np.float32)[encoded]
     return inputs.astype(np.float32, copy=False)
+
+
+def encode_targets(table: Table, chunk: Chunk, index: int, column: Range | Values) -> NDArray[Any]:
+    """Encode the label: numbers in [-1, 1], or indices of listed values."""
+    encoded = _encode_column(table, chunk, index, column)
+    return encoded.astype(np.int64 if isinstance(column, Values) else np.float32)
 
 
 def _encode_column(table: Table, chunk: Chunk, index: int, column: Range | Values) -> NDArray[Any]:

@@ -10,16 +10,16 @@ from typing import Any, Literal
 from discreet.algorithms.population import Population
 from discreet.data.data_facts import DataFacts
 from discreet.data.federation import Federation
-from discreet.data.tables.file_reader import open_csv, open_parquet
+from discreet.data.tables.file_reader import open_csv, open_parquet, open_table
 from discreet.data.tables.ranges import Range, Ranges, Values, find_file, load_ranges
 from discreet.data.tables.table import Table
 from discreet.data.tables.table_columns import TableColumns
 from discreet.data.tables.table_encoding import EncodedTable, Encoding, encode_table
 from discreet.data.tasks.from_arrays import describe_multiplicity
-from discreet.data.tasks.task import Task, split_held_out, training_size
+from discreet.data.tasks.task import Task, describe_validation, split_held_out, training_size
 from discreet.errors import InvalidInput
-from discreet.lazy_torch import torch
-from discreet.part import Count, Flag, NonNegative, part
+from discreet.lazy_torch import Tensor, torch
+from discreet.part import Count, Flag, Share, part
 from discreet.paths import Paths
 from discreet.privacy.release import Person
 from discreet.words import fill
@@ -37,6 +37,9 @@ class TableTask:
         label: The column to predict: a class if its range lists `values`, a number if it has `min` and `max`.
         ranges: The public ranges of the columns: a TOML file, or a table of columns.
         test_fraction: The share of each client's rows that is held out for evaluation. 0 holds out none.
+        validation_fraction: The share of each client's other rows that is held out for choosing settings.
+        validation_path: A table with the same columns whose rows are for choosing settings, and are not in the table
+            itself. Instead of `validation_fraction`.
         max_multiplicity: The largest number of clients that hold the same example. Only the data's owner can know it.
         standardise: Whether numbers are also standardised, by means and spreads from one noisy sum before the first
             round, which the promise pays for. Ranges are often much wider than the data, and training is then slow.
@@ -47,13 +50,18 @@ class TableTask:
     client: str
     label: str
     ranges: str | dict[str, Any]
-    test_fraction: NonNegative = 0.2
+    test_fraction: Share = 0.2
+    validation_fraction: Share = 0.0
+    validation_path: str | None = None
     max_multiplicity: Count = 1
     standardise: Flag = True
 
     def __post_init__(self) -> None:
-        if not self.test_fraction < 1:
-            raise InvalidInput(f"test_fraction must be below 1, and got {self.test_fraction}.")
+        if self.validation_fraction and self.validation_path is not None:
+            raise InvalidInput(
+                "Validation rows are either a share of each client's rows or those of a file, and both are set.",
+                fix="Leave out validation_fraction or validation_path.",
+            )
 
     def load(self, generator: torch.Generator, paths: Paths, person: Person | None = None) -> Task:
         """Read and encode the table. With a `person`, rows are bounded before any are held out for evaluation."""
@@ -62,14 +70,16 @@ class TableTask:
         columns = TableColumns(inputs=inputs_by_name, label=self.label, target=replace(encoding.label))
         inputs, targets = rows.tensors()
         train, test = split_held_out(rows.sizes, self.test_fraction, generator)
-        return Task(
+        sizes = tuple(training_size(size, self.test_fraction) for size in rows.sizes)
+        task = Task(
             name=Path(self.path).stem,
-            train=Federation(inputs[train], targets[train], self._training_sizes(rows), self.max_multiplicity),
+            train=Federation(inputs[train], targets[train], sizes, self.max_multiplicity),
             test_inputs=inputs[test],
             test_targets=targets[test],
             kind=data.kind,
             classes=encoding.label.width,
             client_names=rows.names,
+            validation=None if self.validation_path is None else self._read_validation(columns, paths),
             facts=data.facts,
             not_covered=data.not_covered,
             ranges_from_data=data.ranges_from_data,
@@ -78,6 +88,7 @@ class TableTask:
             standardisation=data.standardisation,
             columns=columns,
         )
+        return replace(task.hold_out_validation(self.validation_fraction, generator), facts=data.facts)
 
     def describe(self, paths: Paths, person: Person | None = None) -> tuple[Population, DataFacts]:
         """Return the client sizes, and what cards say about the data: what a plan needs, without torch."""
@@ -85,7 +96,14 @@ class TableTask:
         return Population(examples=self._training_sizes(rows), max_multiplicity=self.max_multiplicity), data
 
     def _training_sizes(self, rows: EncodedTable) -> tuple[int, ...]:
-        return tuple(training_size(size, self.test_fraction) for size in rows.sizes)
+        return tuple(training_size(size, self.test_fraction, self.validation_fraction) for size in rows.sizes)
+
+    def _read_validation(self, columns: TableColumns, paths: Paths) -> tuple[Tensor, Tensor]:
+        """Read the table of validation rows, which needs the inputs and the label alone."""
+        assert self.validation_path is not None
+        table = open_table(find_file(self.validation_path, paths.folder))
+        inputs, targets = columns.encode_labelled(table)
+        return torch.from_numpy(inputs), torch.from_numpy(targets)
 
     def _read(self, paths: Paths, person: Person | None) -> tuple[EncodedTable, Encoding, DataFacts]:
         ranges = load_ranges(self.ranges, paths.folder)
@@ -102,6 +120,7 @@ class TableTask:
             person=person,
             rows_left_out=rows.left_out,
             standardisation=encoding.standardisation if self.standardise else None,
+            has_validation=bool(self.validation_fraction) or self.validation_path is not None,
         )
         return rows, encoding, data
 
@@ -113,6 +132,8 @@ def clients_from_csv(
     label: str,
     ranges: str | Path | Mapping[str, Any],
     test_fraction: float = 0.2,
+    validation_fraction: float = 0.0,
+    validation_path: str | Path | None = None,
     max_multiplicity: int = 1,
     person: Person | None = None,
     standardise: bool = True,
@@ -130,6 +151,9 @@ def clients_from_csv(
         ranges: The public ranges of the columns: a TOML file, or a mapping from column to `{"min": …, "max": …}`,
             `{"values": […]}` or `"ignore"`.
         test_fraction: The share of each client's rows that is held out for evaluation. 0 holds out none.
+        validation_fraction: The share of each client's other rows that is held out for choosing settings.
+        validation_path: A table with the same columns whose rows are for choosing settings, and are not in the table
+            itself. Instead of `validation_fraction`.
         max_multiplicity: The largest number of clients that hold the same example. Only the data's owner can know it,
             and the card says so.
         person: The column that names persons and the number of rows to use of each, if the promise is for a person.
@@ -154,7 +178,18 @@ def clients_from_csv(
         >>> task.client_names, task.train.sizes
         (('north', 'south'), (2, 1))
     """
-    table = _build_table("csv", path, client, label, ranges, test_fraction, max_multiplicity, standardise)
+    table = TableTask(
+        kind="csv",
+        path=str(path),
+        client=client,
+        label=label,
+        ranges=_plain_ranges(ranges),
+        test_fraction=test_fraction,
+        validation_fraction=validation_fraction,
+        validation_path=None if validation_path is None else str(validation_path),
+        max_multiplicity=max_multiplicity,
+        standardise=standardise,
+    )
     return table.load(generator or torch.Generator().manual_seed(0), Paths.default(), person)
 
 
@@ -165,6 +200,8 @@ def clients_from_parquet(
     label: str,
     ranges: str | Path | Mapping[str, Any],
     test_fraction: float = 0.2,
+    validation_fraction: float = 0.0,
+    validation_path: str | Path | None = None,
     max_multiplicity: int = 1,
     person: Person | None = None,
     standardise: bool = True,
@@ -178,6 +215,9 @@ def clients_from_parquet(
         label: The column to predict: a class if its range lists `values`, a number if it has `min` and `max`.
         ranges: The public ranges of the columns, as for `clients_from_csv`.
         test_fraction: The share of each client's rows that is held out for evaluation. 0 holds out none.
+        validation_fraction: The share of each client's other rows that is held out for choosing settings.
+        validation_path: A table with the same columns whose rows are for choosing settings, and are not in the table
+            itself. Instead of `validation_fraction`.
         max_multiplicity: The largest number of clients that hold the same example. Only the data's owner can know it,
             and the card says so.
         person: The column that names persons and the number of rows to use of each, if the promise is for a person.
@@ -197,30 +237,23 @@ def clients_from_parquet(
         task = clients_from_parquet("visits.parquet", client="hospital", label="readmitted", ranges=ranges)
         ```
     """
-    table = _build_table("parquet", path, client, label, ranges, test_fraction, max_multiplicity, standardise)
-    return table.load(generator or torch.Generator().manual_seed(0), Paths.default(), person)
-
-
-def _build_table(
-    kind: Literal["csv", "parquet"],
-    path: str | Path,
-    client: str,
-    label: str,
-    ranges: str | Path | Mapping[str, Any],
-    test_fraction: float,
-    max_multiplicity: int,
-    standardise: bool,
-) -> TableTask:
-    return TableTask(
-        kind=kind,
+    table = TableTask(
+        kind="parquet",
         path=str(path),
         client=client,
         label=label,
-        ranges=dict(ranges) if isinstance(ranges, Mapping) else str(ranges),
+        ranges=_plain_ranges(ranges),
         test_fraction=test_fraction,
+        validation_fraction=validation_fraction,
+        validation_path=None if validation_path is None else str(validation_path),
         max_multiplicity=max_multiplicity,
         standardise=standardise,
     )
+    return table.load(generator or torch.Generator().manual_seed(0), Paths.default(), person)
+
+
+def _plain_ranges(ranges: str | Path | Mapping[str, Any]) -> str | dict[str, Any]:
+    return dict(ranges) if isinstance(ranges, Mapping) else str(ranges)
 
 
 def _describe_data(source: TableTask, encoding: Encoding, ranges: Ranges) -> tuple[str, ...]:
@@ -239,4 +272,8 @@ def _describe_data(source: TableTask, encoding: Encoding, ranges: Ranges) -> tup
         facts.append(fill("data.table.label_from", label=repr(source.label), **bounds))
     if source.test_fraction:
         facts.append(fill("data.held_out_by_client", share=f"{source.test_fraction:.0%}"))
+    if source.validation_fraction:
+        facts.append(describe_validation(source.validation_fraction))
+    if source.validation_path is not None:
+        facts.append(fill("data.validation_file", file=Path(source.validation_path).name))
     return (*facts, describe_multiplicity(source.max_multiplicity))

@@ -17,7 +17,7 @@ from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task, split_held_out
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
-from discreet.part import Count, Probability, part
+from discreet.part import Count, Probability, Share, part
 from discreet.paths import Paths
 from discreet.words import fill
 
@@ -69,6 +69,7 @@ class AcsIncome:
         partition: How examples are assigned to clients.
         states: Use only these states. All if not set.
         test_fraction: The share of each state's examples that is held out for evaluation.
+        validation_fraction: The share of each client's training examples that is held out for choosing settings.
     """
 
     kind: Literal["acs_income"] = "acs_income"
@@ -76,6 +77,7 @@ class AcsIncome:
     partition: AnyPartition = ByGroup()
     states: tuple[str, ...] | None = None
     test_fraction: Probability = 0.2
+    validation_fraction: Share = 0.0
 
     def __post_init__(self) -> None:
         if self.states is None:
@@ -114,7 +116,7 @@ class AcsIncome:
             ),
             not_covered=disclose_checksums(contents),
         )
-        return examples.build_task(self.clients, self.partition, generator)
+        return examples.build_task(self.clients, self.partition, generator, self.validation_fraction)
 
 
 def _all_states() -> tuple[str, ...]:

@@ -12,11 +12,11 @@ from discreet.data.data_facts import DataFacts
 from discreet.data.partition import AnyPartition, Iid
 from discreet.data.partition_contract import check_client_count
 from discreet.data.tasks.examples import Examples
-from discreet.data.tasks.task import Task
+from discreet.data.tasks.task import Task, describe_validation, training_size
 from discreet.errors import InvalidInput
 from discreet.extras import missing_library
 from discreet.lazy_torch import torch
-from discreet.part import Count, Probability, part
+from discreet.part import Count, Probability, Share, part
 from discreet.paths import Paths
 from discreet.words import fill
 
@@ -34,6 +34,7 @@ class Digits:
         clients: Number of clients.
         partition: How examples are assigned to clients.
         test_fraction: The share of all examples that is held out for evaluation.
+        validation_fraction: The share of each client's training examples that is held out for choosing settings.
         public_examples: Number of examples that are public and belong to no client.
     """
 
@@ -41,6 +42,7 @@ class Digits:
     clients: Count = 10
     partition: AnyPartition = Iid()
     test_fraction: Probability = 0.2
+    validation_fraction: Share = 0.0
     public_examples: Count | None = None
 
     def load(self, generator: torch.Generator, paths: Paths) -> Task:
@@ -60,7 +62,8 @@ class Digits:
             classes=10,
             facts=_describe_data(),
         )
-        return examples.with_public(self.public_examples).build_task(self.clients, self.partition, generator)
+        examples = examples.with_public(self.public_examples)
+        return examples.build_task(self.clients, self.partition, generator, self.validation_fraction)
 
     def describe(self) -> tuple[Population, DataFacts]:
         """Return the client sizes, and what cards say about the data: what a plan needs, without torch.
@@ -72,14 +75,17 @@ class Digits:
             raise missing_library("torch", f"Counting the examples of the partition {self.partition.kind!r}")
         count = EXAMPLES - self._test_size - (self.public_examples or 0)
         least, more = divmod(count, check_client_count(self.clients, count))
-        sizes = tuple(least + (client < more) for client in range(self.clients))
+        dealt = (least + (client < more) for client in range(self.clients))
+        sizes = tuple(training_size(size, self.validation_fraction) for size in dealt)
+        has_validation = self.validation_fraction > 0
         data = DataFacts(
             kind="classification",
-            facts=_describe_data(),
+            facts=(*_describe_data(), *([describe_validation(self.validation_fraction)] if has_validation else [])),
             not_covered=(),
             ranges_from_data=False,
-            distinct_examples=count,
+            distinct_examples=sum(sizes),
             public_examples=self.public_examples,
+            has_validation=has_validation,
         )
         return Population(examples=sizes), data
 

@@ -70,8 +70,17 @@ class Examples:
             public=(self.inputs[is_public], self.targets[is_public]),
         )
 
-    def build_task(self, clients: int | None, partition: AnyPartition, generator: torch.Generator) -> Task:
-        """Assign the examples to clients. Clients share the tensors, so overlapping clients need no more memory."""
+    def build_task(
+        self,
+        clients: int | None,
+        partition: AnyPartition,
+        generator: torch.Generator,
+        validation_fraction: float = 0.0,
+    ) -> Task:
+        """Assign the examples to clients, and hold out validation examples of each client.
+
+        Clients share the tensors, so overlapping clients need no more memory.
+        """
         whole = self if self.test_fraction is None else self._merge_test_examples(partition)
         split = partition.split(Labels(whole.targets, whole.groups, whole.group_names), clients, generator)
         sizes, order = tuple(map(len, split.parts)), torch.cat(split.parts)
@@ -82,7 +91,7 @@ class Examples:
             test_inputs, test_targets = whole.inputs[order[test]], whole.targets[order[test]]
             order = order[kept]
         multiplicity = int(torch.bincount(order, minlength=len(whole.targets)).max())
-        return Task(
+        task = Task(
             name=self.name,
             train=Federation(whole.inputs, whole.targets, sizes, max_multiplicity=multiplicity, order=order),
             test_inputs=test_inputs,
@@ -94,6 +103,7 @@ class Examples:
             not_covered=(*self.not_covered, *_disclose_partition(partition, self.label)),
             public=None if self.public is None else Federation(*self.public, (len(self.public[1]),)),
         )
+        return task.hold_out_validation(validation_fraction, generator)
 
     def _merge_test_examples(self, partition: AnyPartition) -> Examples:
         """Append the test examples to the training examples, so that clients get both."""

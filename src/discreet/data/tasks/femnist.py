@@ -19,7 +19,7 @@ from discreet.data.tasks.image_examples import (
     scale_pixels,
 )
 from discreet.errors import InvalidInput
-from discreet.part import Count, Flag, part
+from discreet.part import Count, Flag, Share, part
 from discreet.paths import Paths
 from discreet.words import fill
 
@@ -35,6 +35,7 @@ class Femnist:
     Attributes:
         clients: Number of clients. If not set, every group is a client.
         partition: How examples are assigned to clients.
+        validation_fraction: The share of each client's training examples that is held out for choosing settings.
         complete_only: Leave out the writers of whom the file contains only LEAF's test examples.
         public_writers: Use the examples of those incomplete writers as public data, which belongs to no client.
     """
@@ -42,6 +43,7 @@ class Femnist:
     kind: Literal["femnist"] = "femnist"
     clients: Count | None = None
     partition: AnyPartition = ByGroup()
+    validation_fraction: Share = 0.0
     complete_only: Flag = True
     public_writers: Flag = False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from discreet.data.tasks.dataset_overlap import check_multiplicity
 from discreet.data.tasks.task import Kind, Task
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
-from discreet.part import Count, from_plain
+from discreet.part import Count, Share, from_plain
 from discreet.words import fill
 
 
@@ -25,6 +25,8 @@ def clients_from_arrays(
     sizes: Sequence[int] | None = None,
     classes: int | None = None,
     test: tuple[Any, Any] | None = None,
+    validation: tuple[Any, Any] | None = None,
+    validation_fraction: float = 0.0,
     public: tuple[Any, Any] | None = None,
     max_multiplicity: int = 1,
     name: str = "arrays",
@@ -38,6 +40,9 @@ def clients_from_arrays(
         sizes: The number of examples of each client, if the examples are in the order of the clients.
         classes: The number of classes, if it is public. None takes it from the targets, and the card says so.
         test: Inputs and targets for evaluation, which no guarantee covers.
+        validation: Inputs and targets for choosing settings, which no guarantee covers either.
+        validation_fraction: The share of each client's examples that is held out for that instead. The same examples
+            are drawn each time.
         public: Inputs and targets that belong to no client. Only the sparsifier `public_top_k` uses them.
         max_multiplicity: The largest number of clients that hold the same example. Only the data's owner can know it,
             and the card says so.
@@ -64,7 +69,8 @@ def clients_from_arrays(
         counts = tuple(int(size) for size in sizes or ())
         names = tuple(f"client {number}" for number in range(len(counts)))
     multiplicity = from_plain(Count, max_multiplicity)
-    return _build_task(name, Federation(all_inputs, all_targets, counts, multiplicity), names, classes, test, public)
+    others = OtherExamples(test, validation, validation_fraction, public)
+    return _build_task(name, Federation(all_inputs, all_targets, counts, multiplicity), names, classes, others)
 
 
 def clients_from_datasets(
@@ -72,6 +78,8 @@ def clients_from_datasets(
     *,
     classes: int | None = None,
     test: torch.utils.data.Dataset[Any] | None = None,
+    validation: torch.utils.data.Dataset[Any] | None = None,
+    validation_fraction: float = 0.0,
     public: torch.utils.data.Dataset[Any] | None = None,
     names: Sequence[str] | None = None,
     max_multiplicity: int = 1,
@@ -83,6 +91,9 @@ def clients_from_datasets(
         datasets: One dataset per client.
         classes: The number of classes, if it is public. None takes it from the targets, and the card says so.
         test: A dataset for evaluation, which no guarantee covers.
+        validation: A dataset for choosing settings, which no guarantee covers either.
+        validation_fraction: The share of each client's examples that is held out for that instead. The same examples
+            are drawn each time.
         public: A dataset that belongs to no client. Only the sparsifier `public_top_k` uses it.
         names: One name per client. None numbers the clients.
         max_multiplicity: The largest number of clients that hold the same example. Datasets that share more items,
@@ -116,9 +127,12 @@ def clients_from_datasets(
         )
     sizes = tuple(len(inputs) for inputs, _ in parts)
     flat = torch.cat([inputs for inputs, _ in parts]), torch.cat([targets for _, targets in parts])
-    test_arrays = _stack_items(test, "the test dataset") if test is not None else None
-    public_arrays = _stack_items(public, "the public dataset") if public is not None else None
-    return _build_task(name, Federation(*flat, sizes, multiplicity), client_names, classes, test_arrays, public_arrays)
+    datasets_by_use = {"test": test, "validation": validation, "public": public}
+    arrays = {
+        use: None if one is None else _stack_items(one, f"the {use} dataset") for use, one in datasets_by_use.items()
+    }
+    others = OtherExamples(arrays["test"], arrays["validation"], validation_fraction, arrays["public"])
+    return _build_task(name, Federation(*flat, sizes, multiplicity), client_names, classes, others)
 
 
 def describe_multiplicity(multiplicity: int) -> str:
@@ -126,13 +140,17 @@ def describe_multiplicity(multiplicity: int) -> str:
     return fill("data.declared_disjoint") if multiplicity == 1 else fill("data.declared_overlap", most=multiplicity)
 
 
+class OtherExamples(NamedTuple):
+    """Examples that no client trains on, as pairs of inputs and targets, and the share of a client to hold out."""
+
+    test: tuple[Any, Any] | None
+    validation: tuple[Any, Any] | None
+    validation_fraction: float
+    public: tuple[Any, Any] | None
+
+
 def _build_task(
-    name: str,
-    train: Federation,
-    names: tuple[str, ...],
-    classes: int | None,
-    test: tuple[Any, Any] | None,
-    public: tuple[Any, Any] | None,
+    name: str, train: Federation, names: tuple[str, ...], classes: int | None, others: OtherExamples
 ) -> Task:
     kind: Kind = "regression" if train.targets.is_floating_point() else "classification"
     not_covered: tuple[str, ...] = ()
@@ -141,12 +159,27 @@ def _build_task(
     elif classes is None:
         classes = int(train.targets.max()) + 1
         not_covered = (fill("not_covered.class_count", classes=classes),)
-    if test is None:
-        inputs, targets = train.inputs[:0], train.targets[:0]
-    else:
-        inputs, targets = _as_tensor("test inputs", test[0]), _as_tensor("test targets", test[1])
-    facts = (fill("data.as_given"), describe_multiplicity(train.max_multiplicity))
-    return Task(name, train, inputs, targets, kind, classes, names, facts, not_covered, _public_examples(public))
+    test, validation, fraction = others.test, others.validation, from_plain(Share, others.validation_fraction)
+    if validation is not None and fraction:
+        raise InvalidInput("Validation examples are either passed in or a share of each client's examples, not both.")
+    facts = [fill("data.as_given"), describe_multiplicity(train.max_multiplicity)]
+    if validation is not None:
+        facts.append(fill("data.validation_given"))
+    inputs, targets = (train.inputs[:0], train.targets[:0]) if test is None else _as_pair("test inputs", *test)
+    task = Task(
+        name=name,
+        train=train,
+        test_inputs=inputs,
+        test_targets=targets,
+        kind=kind,
+        classes=classes,
+        client_names=names,
+        facts=tuple(facts),
+        not_covered=not_covered,
+        validation=None if validation is None else _as_pair("validation inputs", *validation),
+        public=_public_examples(others.public),
+    )
+    return task.hold_out_validation(fraction, torch.Generator().manual_seed(0))
 
 
 def _public_examples(public: tuple[Any, Any] | None) -> Federation | None:

@@ -18,7 +18,7 @@ from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
-from discreet.part import Count, Probability, part
+from discreet.part import Count, Probability, Share, part
 from discreet.paths import Paths
 from discreet.words import fill
 
@@ -94,6 +94,7 @@ class LendingClub:
             "projection" is a fixed random matrix, which is independent of the data; "none" keeps all inputs.
         components: Number of inputs after the reduction.
         test_fraction: The share of all loans that is held out for evaluation.
+        validation_fraction: The share of each client's training examples that is held out for choosing settings.
     """
 
     kind: Literal["lending_club"] = "lending_club"
@@ -102,6 +103,7 @@ class LendingClub:
     reduction: Literal["pca", "projection", "none"] = "pca"
     components: Count = 10
     test_fraction: Probability = 0.2
+    validation_fraction: Share = 0.0
 
     def load(self, generator: torch.Generator, paths: Paths) -> Task:
         """Read the loans, hold out some at random, reduce the inputs, and assign the other loans to clients."""
@@ -136,7 +138,7 @@ class LendingClub:
             ),
             not_covered=(*self._disclose_reduction(), *disclose_checksums([content])),
         )
-        return examples.build_task(self.clients, self.partition, generator)
+        return examples.build_task(self.clients, self.partition, generator, self.validation_fraction)
 
     def _reduction(self, train: Tensor) -> tuple[Tensor, Tensor]:
         """Return the vector that is subtracted from the inputs, and the matrix that they are then multiplied by."""

@@ -1,8 +1,8 @@
-"""A loaded task: the clients' examples, the test examples, and what the card must say about them."""
+"""A loaded task: the clients' examples, the held-out examples, and what the card must say about them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from discreet.algorithms.standardisation import Standardisation
@@ -12,6 +12,7 @@ from discreet.data.tables.table_columns import TableColumns
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
 from discreet.privacy.release import Person
+from discreet.words import fill
 
 Kind: TypeAlias = Literal["classification", "regression"]
 
@@ -20,7 +21,7 @@ Kind: TypeAlias = Literal["classification", "regression"]
 class Task:
     """A task that was checked: shapes agree, labels are in range, and no number is NaN or infinite.
 
-    Evaluation on the test examples is never covered by a guarantee.
+    Evaluation on the test or validation examples is never covered by a guarantee.
 
     Attributes:
         train: The clients' examples.
@@ -28,6 +29,7 @@ class Task:
         client_names: One name per client, in the order of `train.sizes`.
         facts: Sentences for the card: how inputs are scaled, and what is public.
         not_covered: Sentences for the card about what the guarantee does not cover, such as a fitted scaler.
+        validation: Inputs and targets for choosing settings, which nobody trains on. None if none are held out.
         public: Examples that no client holds and no guarantee covers, as a federation of one client.
         ranges_from_data: Whether columns are scaled by ranges that were taken from the data.
         person: If set, no person has more than `at_most` rows, or rows in two clients.
@@ -45,6 +47,7 @@ class Task:
     client_names: tuple[str, ...]
     facts: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
+    validation: tuple[Tensor, Tensor] | None = None
     public: Federation | None = None
     ranges_from_data: bool = False
     person: Person | None = None
@@ -55,35 +58,64 @@ class Task:
     def __post_init__(self) -> None:
         if len(self.client_names) != len(self.train.sizes):
             raise InvalidInput(f"{len(self.train.sizes)} clients need as many names, and got {len(self.client_names)}.")
-        if len(self.test_inputs) != len(self.test_targets):
-            raise InvalidInput(
-                f"{len(self.test_inputs)} test inputs can't go with {len(self.test_targets)} test targets."
-            )
-        if tuple(self.test_inputs.shape[1:]) != self.input_shape:
-            raise InvalidInput(
-                f"A test input has the shape {tuple(self.test_inputs.shape[1:])}, and a training input "
-                f"{self.input_shape}.",
-                fix="Prepare both alike.",
-            )
-        if not is_finite(self.test_inputs):
-            raise InvalidInput("The test inputs contain NaN or infinity.", fix="Fill or drop those examples first.")
-        for which, targets in (("training", self.train.targets), ("test", self.test_targets)):
-            self._check_targets(which, targets)
+        self._check_targets("training", self.train.targets)
+        self._check_examples("test", self.test_inputs, self.test_targets)
+        if self.validation is not None:
+            self._check_examples("validation", *self.validation)
         if self.public is not None:
-            self._check_public(self.public)
+            self._check_examples("public", self.public.inputs, self.public.targets)
 
     @property
     def input_shape(self) -> tuple[int, ...]:
         """The shape of one input, without the dimension of examples."""
         return tuple(self.train.inputs.shape[1:])
 
-    def _check_public(self, public: Federation) -> None:
-        if (shape := tuple(public.inputs.shape[1:])) != self.input_shape:
+    def hold_out_validation(self, fraction: float, generator: torch.Generator) -> Task:
+        """Return a copy in which a share of each client's training examples is held out for choosing settings.
+
+        Clients are smaller by that much, and their sizes are what is accounted for. A share of 0 changes nothing.
+
+        Raises:
+            InvalidInput: Clients share examples, or all are too small to hold one out.
+        """
+        if not fraction:
+            return self
+        train = self.train
+        if train.max_multiplicity > 1:
             raise InvalidInput(
-                f"A public input has the shape {shape}, and a training input {self.input_shape}.",
+                f"Up to {train.max_multiplicity} clients hold the same example, so one client would train on what "
+                "another holds out for validation.",
+                fix="Leave out validation_fraction, or give clients examples of their own.",
+            )
+        kept, held_out = split_held_out(train.sizes, fraction, generator)
+        if not len(held_out):
+            raise InvalidInput(
+                f"A validation_fraction of {fraction} holds out no example: the largest client has "
+                f"{max(train.sizes)} to train on.",
+                fix="Raise it, or leave it out.",
+            )
+        return replace(
+            self,
+            train=replace(
+                train,
+                sizes=tuple(training_size(size, fraction) for size in train.sizes),
+                order=kept if train.order is None else train.order[kept],
+            ),
+            validation=train.examples_at(held_out),
+            facts=(*self.facts, describe_validation(fraction)),
+        )
+
+    def _check_examples(self, which: str, inputs: Tensor, targets: Tensor) -> None:
+        if len(inputs) != len(targets):
+            raise InvalidInput(f"{len(inputs)} {which} inputs can't go with {len(targets)} {which} targets.")
+        if (shape := tuple(inputs.shape[1:])) != self.input_shape:
+            raise InvalidInput(
+                f"A {which} input has the shape {shape}, and a training input {self.input_shape}.",
                 fix="Prepare both alike.",
             )
-        self._check_targets("public", public.targets)
+        if not is_finite(inputs):
+            raise InvalidInput(f"The {which} inputs contain NaN or infinity.", fix="Fill or drop those examples first.")
+        self._check_targets(which, targets)
 
     def _check_targets(self, which: str, targets: Tensor) -> None:
         if self.kind == "regression":
@@ -113,8 +145,13 @@ def blank_task(columns: TableColumns) -> Task:
     return Task("table", Federation(inputs, targets, (1,)), inputs[:0], targets[:0], kind, columns.target.width, ("",))
 
 
+def describe_validation(fraction: float) -> str:
+    """Say on the card which examples are held out for choosing settings."""
+    return fill("data.validation", share=f"{fraction:.0%}")
+
+
 def split_held_out(sizes: tuple[int, ...], fraction: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Hold out a share of each client's examples at random.
+    """Hold out a share of each client's examples at random. Test and validation examples are both drawn here.
 
     Every client keeps at least one example to train on.
 
@@ -131,6 +168,8 @@ def split_held_out(sizes: tuple[int, ...], fraction: float, generator: torch.Gen
     return torch.cat(train), torch.cat(test)
 
 
-def training_size(size: int, fraction: float) -> int:
-    """Return how many of `size` examples are left for training when `fraction` of them is held out."""
-    return size - int(size * fraction)
+def training_size(size: int, *fractions: float) -> int:
+    """Return how many of `size` examples are left for training when each share of what is left is held out in turn."""
+    for fraction in fractions:
+        size -= int(size * fraction)
+    return size

@@ -36,7 +36,8 @@ def load_task(task: AnyTask, generator: torch.Generator, paths: Paths, person: P
         return task.load(generator, paths, person)
     if isinstance(task, AnyImageTask | Features | MergedSplits):
         source = find_source(task)
-        return task.examples(paths).build_task(source.clients, source.partition, generator)
+        examples = task.examples(paths)
+        return examples.build_task(source.clients, source.partition, generator, source.validation_fraction)
     loaded = task.load(generator, paths)
     if type(loaded) is not Task:  # of a user's own code
         raise InvalidInput(

@@ -125,8 +125,8 @@ def data_key(source: Source) -> str:
     """Return a key that is equal for experiments that read the same data, however they deal it out."""
     task = to_plain(source.experiment.task)
     for table in (task, task.get("of", {})) if hasattr(source.experiment.task, "examples") else ():
-        table.pop("clients", None)
-        table.pop("partition", None)
+        for dealt in ("clients", "partition", "validation_fraction"):
+            table.pop(dealt, None)
     return json.dumps([task, str(source.paths.folder), str(source.paths.data)], sort_keys=True)
 
 

@@ -93,7 +93,7 @@ class DataCache:
             return source.experiment.load_task(drawn, source.paths)
         examples: Examples = self._cached_value("examples", data_key(source), lambda: record.examples(source.paths))
         data_set = find_source(record)
-        return examples.build_task(data_set.clients, data_set.partition, drawn)
+        return examples.build_task(data_set.clients, data_set.partition, drawn, data_set.validation_fraction)
 
     def _cached_value(self, what: str, key: str, make: Callable[[], Any]) -> Any:
         if what not in self._held or self._held[what][0] != key:

@@ -130,7 +130,8 @@ def build_job_from_objects(
         task=task,
         data=data,
         public_data=None if task.public is None else task.public.move_to(device, dtype),
-        test_data=(_to_device(task.test_inputs, device, dtype), _to_device(task.test_targets, device, dtype)),
+        test_data=_pair_to_device((task.test_inputs, task.test_targets), device, dtype),
+        validation_data=None if task.validation is None else _pair_to_device(task.validation, device, dtype),
         model=model,
         params=params,
         algorithm=algorithm,
@@ -233,5 +234,7 @@ def _choose_device(wanted: str) -> torch.device:
     return torch.device("cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu")
 
 
-def _to_device(values: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
-    return values.to(device, dtype if values.is_floating_point() else None)
+def _pair_to_device(pair: tuple[Tensor, Tensor], device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Move inputs and targets to the device, floating-point numbers in the precision of the settings."""
+    inputs, targets = (values.to(device, dtype if values.is_floating_point() else None) for values in pair)
+    return inputs, targets

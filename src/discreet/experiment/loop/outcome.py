@@ -1,6 +1,6 @@
 """How a run ended, and what it certifies."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from discreet.algorithms.algorithm import ServerState
@@ -20,8 +20,9 @@ class Outcome:
         stopped: Why the run ended early. None if it didn't.
         is_refused: Whether it ended early because its budget was spent.
         guarantees: What can be certified, the promised guarantee first.
-        metrics: The evaluation of the last model.
+        metrics: The evaluation of the last model on test data.
         warning: That the model is hardly better than a constant answer. None if it is better, or if that is unknown.
+        validation: The evaluation of the last model on validation data. Empty if there is none.
     """
 
     record: RunRecord
@@ -32,6 +33,7 @@ class Outcome:
     guarantees: tuple[Guarantee, ...]
     metrics: dict[str, Any]
     warning: str | None = None
+    validation: dict[str, Any] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -49,5 +51,6 @@ class Outcome:
             "delta": first.delta if first else None,
             "certified": first is not None and first.is_certified,
             "metrics": self.metrics,
+            **({"validation": self.validation} if self.validation else {}),
             "stopped": self.stopped,
         }

@@ -124,6 +124,8 @@ class RoundPlayer:
                 "epsilon": json_number(job.spent_epsilon(done, self.released)),
                 "evaluation": json_numbers(job.evaluate(state)),
             }
+            if job.validation_data is not None:
+                line["validation"] = json_numbers(job.evaluate_validation(state))
             if job.settings.evaluate_training:
                 line["training"] = json_numbers(job.evaluate_training(state))
         if gathered is not None:

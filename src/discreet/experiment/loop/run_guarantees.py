@@ -286,6 +286,8 @@ def _uncovered_sentences(
         yield fill("not_covered.metrics", metrics=list_metrics(metrics))
     if terms.data.kind == "regression" and (metrics is None or metrics):
         yield fill("not_covered.constant")
+    if terms.data.has_validation:
+        yield fill("not_covered.validation_metrics")
     if terms.settings.evaluate_training:
         yield fill("not_covered.training_metrics")
     yield fill("not_covered.diagnostics")

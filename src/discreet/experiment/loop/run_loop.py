@@ -174,7 +174,7 @@ class RunLoop:
         job, record, (done, state, _) = self.job, self.record, self.position
         stopped = self._describe_stop(done) if done < job.rounds else None
         ledger = record.open_ledger()
-        metrics = json_numbers(job.evaluate(state))
+        metrics, validation = json_numbers(job.evaluate(state)), json_numbers(job.evaluate_validation(state))
         code_stamps = list(dict.fromkeys([*record.code_stamps(), read_code_version().stamp]))
         cards = run_guarantees.certify_run(
             job.terms,
@@ -188,6 +188,8 @@ class RunLoop:
         )
         guarantee = run_guarantees.guarantee_data(job, done, stopped, cards, ledger, code_stamps) | {"metrics": metrics}
         warning = constant_warning(metrics, job.constant_accuracy)
+        if validation:
+            guarantee |= {"validation": validation}
         if warning is not None:
             guarantee |= {"warning": warning}
         if job.deployment is not None:
@@ -202,7 +204,7 @@ class RunLoop:
         if stopped is None:
             run_keys.delete_key(record.identity.id, self._key_dir)
         is_refused = stopped is not None and getattr(self._refusal, "exit_code", None) == BudgetRefused.exit_code
-        outcome = Outcome(record, done, state, stopped, is_refused, tuple(cards), metrics, warning)
+        outcome = Outcome(record, done, state, stopped, is_refused, tuple(cards), metrics, warning, validation)
         self._log_end(outcome)
         return outcome
 

@@ -44,6 +44,7 @@ class Fingerprint:
     training_data: str
     public_data: str
     test_data: str
+    validation_data: str
     model: str
     own_code: str
     source: str
@@ -78,6 +79,7 @@ def take_fingerprint(job: Job) -> Fingerprint:
         training_data=keyed_value("training data", _examples(job.data) if job.holds_data else None),
         public_data=keyed_value("public data", None if job.public_data is None else _examples(job.public_data)),
         test_data=keyed_value("test data", [tensor_digest(tensor) for tensor in job.test_data]),
+        validation_data=keyed_value("validation data", [tensor_digest(tensor) for tensor in job.validation_data or ()]),
         model=keyed_value("model", code_digest(network, trained=trained)),
         own_code=keyed_value("own code", [own_code_digest(job), *own_files(job.folder, job.resolved_text)]),
         source=keyed_value("source", discreet_source()),

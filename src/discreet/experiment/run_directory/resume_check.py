@@ -28,6 +28,7 @@ REASONS = {
     "training_data": "other training data",
     "public_data": "other public data",
     "test_data": "other test data",
+    "validation_data": "other validation data",
     "model": "another model (its layers, its code or its frozen weights)",
     "own_code": "another loss, metric or Python file of its own",
     "source": "another source code of discreet ({before}; this is {now})",

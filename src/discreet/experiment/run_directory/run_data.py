@@ -149,7 +149,15 @@ class RunData:
     @property
     def training_metrics(self) -> dict[str, Series]:
         """The metrics on training examples by round, where the model was evaluated on those too."""
-        by_name = {name: self._metric(name, "training") for name in self.metrics()}
+        return self._metrics_in("training")
+
+    @property
+    def validation_metrics(self) -> dict[str, Series]:
+        """The metrics on validation examples by round, where some are held out."""
+        return self._metrics_in("validation")
+
+    def _metrics_in(self, table: str) -> dict[str, Series]:
+        by_name = {name: self._metric(name, table) for name in self.metrics()}
         return {name: series for name, series in by_name.items() if series}
 
     @property
