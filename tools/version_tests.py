@@ -37,11 +37,11 @@ the ranges and write their part of this page (`tools/version_tests.py`):
 Both take `PYTHON=python3.13` or the like. Flower pins libraries that we use too, so all tests run without Flower, and
 the tests of real clients run again with it; the table has the versions of the first.
 """
-BUILT_FROM = ("test", "ray")  # the extras of the first run; `test` contains train, report, secure, tables and check
+BUILT_FROM = ("test", "ray")  # the extras of the first run; `test` contains the others but `flower`
 PARTS = {"tests": "All tests", "clients": "Real clients"}
 DEPLOY_TESTS = ("tests/deploy", "-m", "deploy", "--dist", "loadfile", "--timeout", "900")
 OLD_FAULTS = ("DeprecationWarning", "FutureWarning", "ResourceWarning")
-RUNTIME = ("train", "report", "secure", "tables", "flower", "ray", "check")
+RUNTIME = ("train", "report", "secure", "tables", "onnx", "flower", "ray", "check")
 
 
 def main() -> int:

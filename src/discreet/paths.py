@@ -59,15 +59,20 @@ def optional_path(path: PathLike | None) -> Path | None:
     return None if path is None else Path(path)
 
 
-def write_new_file(path: Path, text: str) -> None:
-    """Write a text file. Never overwrite an existing one.
+def write_new_file(path: Path, content: str | bytes) -> None:
+    """Write a file, whole or not at all. Never overwrite an existing one.
 
     Raises:
         InvalidInput: The file exists, or can't be written.
     """
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+        with path.open("xb") as file:
+            try:
+                file.write(content.encode() if isinstance(content, str) else content)
+                file.flush()
+            except BaseException:
+                path.unlink()
+                raise
     except FileExistsError:
         raise InvalidInput(f"{path} exists, and is not overwritten.", fix="Name another file.") from None
     except OSError as error:

@@ -62,7 +62,7 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
     small = tmp_path / "small.toml"
     small.write_text(SMALL)
     tabled = tmp_path / "tabled"
-    if path == "predict":
+    if path in ("predict", "export"):
         columns = {"inputs": {"age": {"min": 0, "max": 100}}, "label": "back", "target": {"values": ["no", "yes"]}}
         small.write_text(SMALL)
         task = f"task={{kind='csv', path='{table}', client='clinic', label='back', ranges={{age={{min=0, max=100}}, "
@@ -102,6 +102,7 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
         "plan": "",
         "report": f"{finished}",
         "predict": f"{tabled} {table}",
+        "export": f"{tabled} --to torchscript",
         "trust": "--list",
         "compare": f"{small} --seeds 1 --out {tmp_path / 'compared'}",
         "algorithms": "",

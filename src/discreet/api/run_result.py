@@ -6,28 +6,27 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
-import torch
-from torch import nn
+from torch import Tensor, nn
 
 from discreet.algorithms.input_scale import CENTRE, SPREAD, InputScale
-from discreet.api.experiment_jobs import read_experiment
+from discreet.api.rebuilt_model import rebuild_inputs, rebuild_module
 from discreet.data.tables.table_columns import Predictions
-from discreet.data.tasks.task import blank_task
 from discreet.errors import InvalidInput
-from discreet.experiment.loop import job_builder
 from discreet.experiment.loop.outcome import Outcome
-from discreet.experiment.run_directory.resume_check import check_model_files
-from discreet.experiment.run_directory.run_record import RunRecord
+from discreet.experiment.run_directory.run_record import EXPORTED, RunRecord
+from discreet.models.export.model_file import model_bytes, table_model_bytes
+from discreet.models.export.safetensors_file import safetensors_bytes
 from discreet.models.standardised_model import standardise_inputs
 from discreet.models.table_prediction import find_rows, predict_rows
 from discreet.part import from_plain
-from discreet.paths import PathLike, Paths, optional_path
+from discreet.paths import PathLike, optional_path, write_new_file
 from discreet.privacy.guarantee import Guarantee
 from discreet.trust import Trust
 from discreet.trust_store import trust_remembered
-from discreet.user_part import load_user_parts
+
+ModelFormat: TypeAlias = Literal["onnx", "torchscript", "safetensors"]
 
 LOAD_REMEDY = "Read it; then use discreet.load(directory, trust=True), or remember it with: discreet trust DIRECTORY"
 
@@ -77,7 +76,7 @@ class Run:
         """
         record = RunRecord.open(self.directory)
         if self.module is None:
-            module = _rebuild_module(record, self.data_dir, self.trust)
+            module = rebuild_module(record, self.data_dir, self.trust)
         else:
             module = copy.deepcopy(self.module)
         weights = record.load_model()
@@ -111,6 +110,66 @@ class Run:
                 f"{self.directory} holds a model that was not trained on a table.", fix="Call run.model(inputs)."
             )
         return predict_rows(self.model, columns, find_rows(rows))
+
+    def export(self, to: ModelFormat, out: PathLike | None = None, *, inputs: Tensor | None = None) -> Path:
+        """Write the model as a file for other programs, by the run directory alone if it was trained on a table.
+
+        Args:
+            to: "onnx" or "torchscript", which take the columns of a table in their own units and return what `predict`
+                returns; or "safetensors": the weights, with the columns in its metadata.
+            out: The file to write, which must not exist. None writes into the run directory.
+            inputs: Some inputs of the model, for a run that was started from Python and not on a table: ONNX and
+                TorchScript need to know their shape.
+
+        Returns:
+            The file that was written.
+
+        Raises:
+            InvalidInput: The model can't be exported, or the file exists.
+            MissingExtra: A library that ONNX needs is not installed.
+            UntrustedCode: The experiment names Python files that would have to run, and nobody has trusted them.
+
+        Example:
+            ```python
+            discreet.load("runs/visits").export("onnx", "visits.onnx")
+            ```
+        """
+        from discreet.report.model_card import export_facts  # training itself needs no pages
+
+        if to not in get_args(ModelFormat):
+            raise InvalidInput(f"to must be one of {', '.join(get_args(ModelFormat))}, and got {to!r}.")
+        path = self.directory / EXPORTED[to] if out is None else Path(out)
+        if path.exists():
+            raise InvalidInput(f"{path} exists, and is not overwritten.", fix="Name another file.")
+        record = RunRecord.open(self.directory)
+        columns, facts = record.read_columns(), export_facts(self.directory)
+        if to == "safetensors":
+            content = safetensors_bytes(record.load_model(), facts)
+        elif columns is not None:
+            content = table_model_bytes(to, self.model, columns, facts)
+        else:
+            example = rebuild_inputs(record, self.data_dir, self.trust) if inputs is None else inputs
+            content = model_bytes(to, self.model, example, facts)
+        write_new_file(path, content)
+        return path
+
+    def model_card(self, *, public: bool = False) -> str:
+        """Describe the model and its guarantee for whoever gets it, in Markdown.
+
+        Args:
+            public: Leave out every number that the guarantee does not cover.
+
+        Returns:
+            The text: the model, its inputs and outputs, the guarantee, metrics, and how to use it.
+
+        Example:
+            ```python
+            Path("MODEL_CARD.md").write_text(discreet.load("runs/visits").model_card(public=True))
+            ```
+        """
+        from discreet.report import model_card  # training itself needs no pages
+
+        return model_card.render(self.directory, public=public)
 
 
 def load(
@@ -179,20 +238,3 @@ def write_page(directory: Path) -> Path:
     from discreet.report import run_page  # training itself needs no page
 
     return run_page.write(directory)
-
-
-def _rebuild_module(record: RunRecord, data_dir: Path | None, trust: Trust) -> nn.Module:
-    if record.identity.folder is None:
-        raise InvalidInput(
-            f"{record.path} was made from Python, and only that program knows its module.",
-            fix="Pass it: discreet.load(directory, module=...).",
-        )
-    check_model_files(record)
-    experiment = read_experiment(record)
-    generator = torch.Generator()  # any will do: the weights come from the record
-    paths = Paths.default(Path(record.identity.folder), data_dir, trust)
-    columns = record.read_columns()
-    needless = ("algorithm", "metric") if columns is None else ("algorithm", "metric", "task")
-    experiment = load_user_parts(experiment, paths.folder, trust, skip=needless)
-    task = experiment.load_task(generator, paths) if columns is None else blank_task(columns)
-    return job_builder.build_model(experiment.model, task, paths, generator)

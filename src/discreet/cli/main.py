@@ -16,6 +16,7 @@ from discreet.cli import (
     data,
     demo,
     deploy,
+    export,
     init,
     ledger,
     plan,
@@ -77,6 +78,7 @@ app.command("plan", epilog=plan.EPILOG)(plan.plan)
 app.command("run", epilog=run_command.EPILOG)(run_command.run)
 app.command("compare", epilog=compare.EPILOG)(compare.compare)
 app.command("predict", epilog=predict.EPILOG)(predict.predict)
+app.command("export", epilog=export.EPILOG)(export.export)
 app.command("report", epilog=report.EPILOG)(report.report)
 app.command("schema", epilog=schema.EPILOG)(schema.schema)
 app.command("trust", epilog=trust.EPILOG)(trust.trust)

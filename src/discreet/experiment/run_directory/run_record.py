@@ -10,8 +10,9 @@ ledger.jsonl              the run's own ledger, if it shares none
 model.safetensors         the model at the end
 guarantee.json, .txt      what is certified about the run
 report.html               the report; report-public.html, the one to publish
+exported.*, model_card.md what `discreet export` wrote
 
-The last three are written when a run has ended or was stopped, and removed when it is resumed.
+All from model.safetensors on are written when a run has ended or was stopped, and removed when it is resumed.
 """
 
 import hashlib
@@ -44,6 +45,12 @@ from discreet.privacy.ledger import Ledger
 log = get_log(__name__)
 
 OUTCOME = ("guarantee.json", "guarantee.txt", "report-public.html", "report.html", "model.safetensors")
+EXPORTED = {
+    "onnx": "exported.onnx",
+    "torchscript": "exported.pt",
+    "safetensors": "exported.safetensors",
+    "card": "model_card.md",
+}  # by format: what `discreet export` writes, unless another file is named
 
 
 @dataclass(frozen=True)
@@ -223,7 +230,7 @@ class RunRecord:
         A resumed run spends more than its old card says.
         """
         with self._explain_unwritable():
-            for name in OUTCOME:
+            for name in (*OUTCOME, *EXPORTED.values()):
                 (self.path / name).unlink(missing_ok=True)
         sync_directory(self.path)
 
