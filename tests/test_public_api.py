@@ -14,6 +14,7 @@ from discreet.algorithms.recipes.registry import RECIPES
 
 PUBLIC: dict[str, list[str]] = {
     "discreet": [
+        "Callback",
         "Person",
         "Privacy",
         "Run",
@@ -30,6 +31,7 @@ PUBLIC: dict[str, list[str]] = {
     ],
     "discreet.errors": [
         "BudgetRefused",
+        "CallbackFailed",
         "DiscreetError",
         "EnginesDisagree",
         "InvalidInput",

@@ -16,8 +16,8 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "discreet"
 FOLDERS = (PACKAGE, *(ROOT / name for name in ("tests", "tools", "experiments", "benchmarks")))
 WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-PARTICLES, PARTICIPLES, USUAL, CLASSES = (
-    frozenset(WORDS[name].split()) for name in ("particles", "participles", "usual", "classes")
+PARTICLES, PARTICIPLES, USUAL, EXCEPTIONS = (
+    frozenset(WORDS[name].split()) for name in ("particles", "participles", "usual", "exceptions")
 )
 
 
@@ -37,7 +37,7 @@ def is_refused(name: str) -> bool:
 def defined_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield the line and name of every function, method and class."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name not in CLASSES:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name not in EXCEPTIONS:
             yield node.lineno, re.sub(r"(?<=[a-z])(?=[A-Z])", "_", node.name)
 
 

@@ -19,6 +19,7 @@ _extras = importlib.import_module("discreet.extras")
 _RECIPES = importlib.import_module("discreet.algorithms.recipes.registry").RECIPES
 
 _WHERE = {
+    "Callback": "discreet.experiment.loop.callbacks",
     "Person": "discreet.privacy.release",
     "Privacy": "discreet.experiment.promise.promise",
     "Run": "discreet.api",

@@ -43,6 +43,10 @@ class MissingExtra(InvalidInput):
     """A library that this needs is not installed; the message names the extra that installs it."""
 
 
+class CallbackFailed(DiscreetError):
+    """A callback of the caller's own raised an error. The rounds that were played stay counted, and are kept."""
+
+
 class BudgetRefused(DiscreetError):
     """A release would exceed the budget. No data was used."""
 

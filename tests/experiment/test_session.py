@@ -344,5 +344,5 @@ def test_a_ledger_of_a_fixed_plan_refuses_a_loop_that_may_stop_and_a_filter_keep
 
 
 def test_session_takes_every_argument_of_train():
-    parameters = set(inspect.signature(d.train).parameters) - {"model", "clients", "progress", "settings"}
+    parameters = set(inspect.signature(d.train).parameters) - {"model", "clients", "progress", "callbacks", "settings"}
     assert parameters | set(SettingKeywords.__annotations__) == set(SessionKeywords.__annotations__)

@@ -1,8 +1,7 @@
 """Train a model in one call, or round by round in a loop of one's own."""
 
 import copy
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Required, Unpack
@@ -18,6 +17,7 @@ from discreet.data.tasks.task import Task
 from discreet.data.tasks.task_loading import load_task
 from discreet.experiment.configuration.run_settings import SettingKeywords, Settings
 from discreet.experiment.loop import job_builder, progress, training_loop
+from discreet.experiment.loop.callbacks import Callback, Callbacks, Record
 from discreet.experiment.loop.outcome import Outcome
 from discreet.experiment.loop.session import Session
 from discreet.experiment.promise.promise import Privacy
@@ -46,6 +46,7 @@ def train(
     key_dir: PathLike | None = None,
     data_dir: PathLike | None = None,
     progress: bool | None = None,
+    callbacks: Sequence[Callback | Callable[[Record], bool | None]] = (),
     accept_data_ranges: bool = False,
     as_far_as_it_goes: bool = False,
     **settings: Unpack[SettingKeywords],
@@ -68,6 +69,8 @@ def train(
         key_dir: Where the run's key is kept until the run is finished. By default in the user's state folder.
         data_dir: The folder of downloaded data sets, where `discreet data get` puts them.
         progress: Whether to show a progress bar. By default in a terminal and in a notebook.
+        callbacks: What to call at each round: objects that inherit `Callback`, or functions of the record of a round.
+            They may stop the run, and can't change it.
         accept_data_ranges: Train on a table whose ranges were taken from the data. No guarantee covers what they
             reveal.
         as_far_as_it_goes: Train though the ledger can't pay for all rounds, and stop when it can't pay for the next.
@@ -86,6 +89,7 @@ def train(
     Raises:
         InvalidInput: Something doesn't fit together; the message says what to do. Nothing was written.
         BudgetRefused: The noise can't keep the promise, or the ledger can't pay for all rounds.
+        CallbackFailed: A callback raised an error. The rounds that were played stay counted, and are kept.
 
     Example:
         >>> import discreet, torch
@@ -99,6 +103,7 @@ def train(
         ... )
         >>> print(run.guarantee)
     """
+    told = Callbacks(callbacks).with_first(_show_progress(rounds, privacy, Console(), progress))
     opened = _open_session(
         model,
         clients,
@@ -114,12 +119,15 @@ def train(
         data_dir=data_dir,
         accept_data_ranges=accept_data_ranges,
         as_far_as_it_goes=as_far_as_it_goes,
+        callbacks=told,
+        is_open=bool(len(callbacks)),
+        is_stop_free=told.may_stop,
         **settings,
     )
-    budget = privacy.largest_epsilon if privacy else None
-    with opened, opened.catch_interrupts(), _show_progress(rounds, budget, Console(), progress) as watch:
-        for record in opened:
-            watch(dict(record))
+    with opened, opened.catch_interrupts(), told:
+        for _ in opened:
+            pass
+        told.finish(opened.run)
     return opened.run
 
 
@@ -150,7 +158,7 @@ def session(model: nn.Module | AnyModel, clients: Task | AnyTask, **arguments: U
     Args:
         model: The module to train, or a model's record, as for `train`.
         clients: The clients' data, as for `train`. Arrays are copied, so that the loop can't change them.
-        **arguments: All other arguments of `train`, without `progress`.
+        **arguments: All other arguments of `train`, without `progress` and `callbacks`.
 
     Returns:
         The session: an iterator and a context manager. Its `run` is what `train` returns.
@@ -166,7 +174,7 @@ def session(model: nn.Module | AnyModel, clients: Task | AnyTask, **arguments: U
         ...             break
         >>> print(rounds.run.guarantee)
     """
-    return _open_session(model, clients, is_stop_free=True, **arguments)
+    return _open_session(model, clients, callbacks=Callbacks(), is_open=True, is_stop_free=True, **arguments)
 
 
 def _open_session(
@@ -185,10 +193,18 @@ def _open_session(
     data_dir: PathLike | None = None,
     accept_data_ranges: bool = False,
     as_far_as_it_goes: bool = False,
-    is_stop_free: bool = False,
+    callbacks: Callbacks,
+    is_open: bool,
+    is_stop_free: bool,
     **settings: Unpack[SettingKeywords],
 ) -> Session[Run]:
-    """Start or resume the run of `train` and of `session`, which describe the arguments."""
+    """Start or resume the run of `train` and of `session`, which describe most arguments.
+
+    Args:
+        callbacks: What to call at each round.
+        is_open: Whether code of the caller runs between two rounds.
+        is_stop_free: Whether that code may stop the run.
+    """
     run_settings = Settings(rounds=rounds, **settings)
     keys = optional_path(key_dir)
     before = None if resume is None else open_for_resume(Path(resume), keys)
@@ -202,7 +218,7 @@ def _open_session(
     else:
         source: AnyTask = from_plain(AnyTask, clients)  # wraps a task of the user's own
         task = load_task(source, key.generator(Purpose.TASK), paths, None if privacy is None else privacy.person)
-    if is_stop_free:
+    if is_open:
         task = copy.deepcopy(task)  # the caller may hold its arrays, and change them between two rounds
     if isinstance(model, nn.Module):
         module = model
@@ -221,20 +237,19 @@ def _open_session(
     job = replace(job, accept_data_ranges=accepted, as_far_as_it_goes=as_far_as_it_goes)
     if before is None:
         path = Path(out) if out is not None else new_run_path(task.name)
-        loop = training_loop.start_loop(job, path, optional_path(ledger), keys, is_stop_free=is_stop_free)
+        loop = training_loop.start_loop(job, path, optional_path(ledger), keys, callbacks, is_stop_free=is_stop_free)
     else:
-        loop = training_loop.resume_loop(job, before, keys, is_stop_free=is_stop_free)
+        loop = training_loop.resume_loop(job, before, keys, callbacks, is_stop_free=is_stop_free)
 
     def conclude(outcome: Outcome) -> Run:
         write_page(outcome.record.path)
         return run_of_outcome(outcome, job.model.module_with_params(job.model.params))
 
-    return Session(loop, conclude, is_open=is_stop_free)
+    return Session(loop, conclude, is_open=is_open)
 
 
-def _show_progress(
-    rounds: int, budget: float | None, console: Console, wanted: bool | None
-) -> AbstractContextManager[training_loop.Watch]:
+def _show_progress(rounds: int, privacy: Privacy | None, console: Console, wanted: bool | None) -> Callback:
     if wanted or (wanted is None and (console.is_terminal or console.is_jupyter)):
-        return progress.progress_bar(rounds, 0, budget, console)
-    return progress.no_progress()
+        budget = privacy.largest_epsilon if privacy else None
+        return progress.ProgressCallback(progress.progress_bar(rounds, 0, budget, console))
+    return progress.ProgressCallback(progress.no_progress())

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from discreet.experiment.loop.callbacks import Callback, Record
 from discreet.experiment.metrics import METRICS
 from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.privacy.wording import compact
@@ -52,6 +54,25 @@ def progress_lines(
 def no_progress() -> Iterator[Callable[[RoundRecord], None]]:
     """Show nothing."""
     yield lambda line: None
+
+
+class ProgressCallback(Callback):
+    """One of these as a callback. It is shown while the run goes on, and can't stop it."""
+
+    may_stop = False
+
+    def __init__(self, display: AbstractContextManager[Callable[[RoundRecord], None]]) -> None:
+        self._display = display
+
+    def __enter__(self) -> Self:
+        self._watch = self._display.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._display.__exit__(*error)
+
+    def round_ended(self, record: Record) -> None:
+        self._watch(dict(record))
 
 
 def _describe(line: RoundRecord, budget: float | None) -> str:

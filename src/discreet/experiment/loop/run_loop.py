@@ -11,6 +11,7 @@ from discreet.engines.engine import RoundRefused
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment.job import Job
 from discreet.experiment.loop import run_guarantees
+from discreet.experiment.loop.callbacks import Callbacks
 from discreet.experiment.loop.diagnostics import json_numbers
 from discreet.experiment.loop.interrupt import StopRequest, catch_interrupts
 from discreet.experiment.loop.outcome import Outcome
@@ -45,16 +46,25 @@ class RunLoop:
         is_ready: Whether a round can be played or the run be finished. False within a round and after its error.
     """
 
-    def __init__(self, job: Job, record: RunRecord, key_dir: Path | None, *, resumed: bool) -> None:
+    def __init__(
+        self, job: Job, record: RunRecord, key_dir: Path | None, callbacks: Callbacks, *, resumed: bool
+    ) -> None:
         """Take up a run that was just created, or resume it after its last checkpoint.
+
+        Args:
+            job: What to train.
+            record: The run directory.
+            key_dir: The folder of the run's key.
+            callbacks: What to call at each round. An error of theirs comes between two rounds: the run can be finished.
+            resumed: Whether to resume the run.
 
         Raises:
             InvalidInput: Data, code or experiment differ from those the run was started with; nothing was written.
         """
         self.job, self.record, self.is_ready = job, record, True
-        self._key_dir = key_dir
+        self._key_dir, self._callbacks = key_dir, callbacks
         self._interrupt = StopRequest()
-        self._is_stop_chosen = False
+        self._stopped_by: str | None = None
         self._refusal: BudgetRefused | RoundRefused | None = None
         self._turn = threading.RLock()
         with ExitStack() as held:
@@ -82,6 +92,10 @@ class RunLoop:
             self._held = held.pop_all()
 
     @property
+    def _is_stop_chosen(self) -> bool:
+        return self._stopped_by is not None
+
+    @property
     def has_next_round(self) -> bool:
         """Whether a round follows, unless the ledger or the clients refuse it."""
         is_over = self._refusal is not None or self._is_stop_chosen or self._interrupt.is_requested
@@ -95,12 +109,22 @@ class RunLoop:
         """Play the next round and return its record. None if no round follows: then the run is to be finished."""
         with self._turn:
             self._require_ready()
-            if not self.has_next_round:
+            if not self.has_next_round or self._ask_before_round():
                 return None
             self.is_ready = False
             line = self._play_round()
             self.is_ready = True
+            if line is not None and self._callbacks.end_round(line):
+                self.stop(f"the callback {self._callbacks.stopped_by}")
             return line
+
+    def _ask_before_round(self) -> bool:
+        """Announce the next round to the callbacks, and return whether one of them stopped the run before it."""
+        planned = {"round": self.position.done + 1, "rounds": self.job.rounds, "directory": str(self.record.path)}
+        if not self._callbacks.begin_round(planned):
+            return False
+        self.stop(f"the callback {self._callbacks.stopped_by}")
+        return True
 
     def checkpoint(self) -> None:
         """Save the state after the last completed round, unless it is saved already."""
@@ -109,9 +133,9 @@ class RunLoop:
                 self._require_ready()
                 self._save()
 
-    def stop(self) -> None:
+    def stop(self, who: str = "its caller") -> None:
         """End the run before its next round. The reason may be what the rounds showed, so the plan is certified."""
-        self._is_stop_chosen = True
+        self._stopped_by = who
 
     def finish(self) -> Outcome:
         """Write the outcome of a finished or stopped run, and leave it. A finished run no longer needs its key."""
@@ -212,7 +236,7 @@ class RunLoop:
         rounds = f"after {done} of {self.job.rounds} rounds"
         if self._refusal is not None:
             return f"Stopped {rounds}. {self._refusal}"
-        how = "Stopped by its caller" if self._is_stop_chosen else "Interrupted"
+        how = "Interrupted" if self._stopped_by is None else f"Stopped by {self._stopped_by}"
         return f"{how} {rounds}; to resume: {self.record.resume_command}"
 
     def _log_end(self, outcome: Outcome) -> None:

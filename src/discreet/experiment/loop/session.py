@@ -5,13 +5,13 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Generic, Self, TypeVar
 
 from torch import nn
 
 from discreet.algorithms.input_scale import InputScale
 from discreet.errors import InvalidInput
+from discreet.experiment.loop.callbacks import read_only
 from discreet.experiment.loop.interrupt import StopRequest
 from discreet.experiment.loop.outcome import Outcome
 from discreet.experiment.loop.run_loop import RunLoop
@@ -62,7 +62,8 @@ class Session(Iterator[Mapping[str, Any]], Generic[Result]):
         if line is None:
             self.close()
             raise StopIteration
-        return MappingProxyType({name: _read_only(value) for name, value in line.items()})
+        record: Mapping[str, Any] = read_only(line)
+        return record
 
     def _check_own_code(self) -> None:
         """Refuse to go on with a loss, a metric or a part that the loop has changed.
@@ -136,9 +137,3 @@ def _close(loop: RunLoop, conclude: Callable[[Outcome], Result], process: int) -
         if loop.has_next_round:
             loop.stop()
         return conclude(loop.finish())
-
-
-def _read_only(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return MappingProxyType({name: _read_only(member) for name, member in value.items()})
-    return tuple(map(_read_only, value)) if isinstance(value, list) else value

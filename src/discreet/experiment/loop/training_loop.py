@@ -11,6 +11,7 @@ from discreet.code_version import read_code_version
 from discreet.errors import BudgetRefused, InvalidInput
 from discreet.experiment.job import Job
 from discreet.experiment.loop import run_guarantees
+from discreet.experiment.loop.callbacks import Callbacks
 from discreet.experiment.loop.outcome import Outcome
 from discreet.experiment.loop.round_releases import planned_releases
 from discreet.experiment.loop.run_loop import RunLoop
@@ -28,14 +29,23 @@ log = get_log(__name__)
 Watch: TypeAlias = Callable[[RoundRecord], None]
 
 
-def start(job: Job, out: Path, ledger: Path | None, key_dir: Path | None, watch: Watch) -> Outcome:
+def start(
+    job: Job,
+    out: Path,
+    ledger: Path | None,
+    key_dir: Path | None,
+    watch: Watch,
+    callbacks: Callbacks | None = None,
+) -> Outcome:
     """Create the run directory and train. See `start_loop`; `watch` is called with the record of every round."""
-    return _play_all(start_loop(job, out, ledger, key_dir), watch)
+    return _play_all(start_loop(job, out, ledger, key_dir, callbacks), watch)
 
 
-def resume(job: Job, record: RunRecord, key_dir: Path | None, watch: Watch) -> Outcome:
+def resume(
+    job: Job, record: RunRecord, key_dir: Path | None, watch: Watch, callbacks: Callbacks | None = None
+) -> Outcome:
     """Continue after the last checkpoint. See `resume_loop`; `watch` is called with the record of every round."""
-    return _play_all(resume_loop(job, record, key_dir), watch)
+    return _play_all(resume_loop(job, record, key_dir, callbacks), watch)
 
 
 def _play_all(loop: RunLoop, watch: Watch) -> Outcome:
@@ -47,7 +57,13 @@ def _play_all(loop: RunLoop, watch: Watch) -> Outcome:
 
 
 def start_loop(
-    job: Job, out: Path, ledger: Path | None, key_dir: Path | None, *, is_stop_free: bool = False
+    job: Job,
+    out: Path,
+    ledger: Path | None,
+    key_dir: Path | None,
+    callbacks: Callbacks | None = None,
+    *,
+    is_stop_free: bool = False,
 ) -> RunLoop:
     """Create the run directory, and return the loop over its rounds.
 
@@ -56,12 +72,14 @@ def start_loop(
         out: Where to create the run directory.
         ledger: A ledger that other runs share. None gives the run a ledger of its own.
         key_dir: Where the run's key is kept until the run is finished.
+        callbacks: What to call at each round. If one of them may stop the run, the caller may.
         is_stop_free: Whether the caller may stop for any reason, such as what the rounds show.
 
     Raises:
         InvalidInput: The run can't start as it is; nothing was written.
         BudgetRefused: The ledger can't pay for all rounds, or not for the first one; nothing was written.
     """
+    callbacks = Callbacks() if callbacks is None else callbacks
     check_path_is_free(out)
     data_ranges.check_accepted(job.task.ranges_from_data, accepted=job.accept_data_ranges)
     private = bool(job.algorithm.releases(job.population, 0))
@@ -87,7 +105,7 @@ def start_loop(
     asked: tuple[Ledger, Ticket] | None = None
     if ledger is not None:
         data_ledger = Ledger.open(ledger)
-        _check_budgets(job, data_ledger, is_stop_free=is_stop_free)
+        _check_budgets(job, data_ledger, is_stop_free=is_stop_free or callbacks.may_stop)
         if not job.as_far_as_it_goes:
             check_whole_plan(job, data_ledger)
         asked = data_ledger, data_ledger.reserve(identity.round_key(0), planned_releases(job, 0, shared=True))
@@ -121,19 +139,28 @@ def start_loop(
         promised_epsilon=None if job.privacy is None else job.privacy.largest_epsilon,
         delta=None if job.privacy is None else job.privacy.delta,
     )
-    return RunLoop(job, record, key_dir, resumed=False)
+    return RunLoop(job, record, key_dir, callbacks, resumed=False)
 
 
-def resume_loop(job: Job, record: RunRecord, key_dir: Path | None, *, is_stop_free: bool = False) -> RunLoop:
+def resume_loop(
+    job: Job,
+    record: RunRecord,
+    key_dir: Path | None,
+    callbacks: Callbacks | None = None,
+    *,
+    is_stop_free: bool = False,
+) -> RunLoop:
     """Return the loop over the rounds after the last checkpoint, bit for bit as if the run had never stopped.
 
     Raises:
         InvalidInput: Data, code or experiment differ from those the run was started with; nothing was written.
     """
+    callbacks = Callbacks() if callbacks is None else callbacks
     data_ranges.check_accepted(job.task.ranges_from_data, accepted=job.accept_data_ranges)
     if record.identity.ledger is not None:
-        _check_budgets(job, Ledger.open(record.identity.ledger), is_stop_free=is_stop_free)
-    return RunLoop(job, record, key_dir, resumed=True)
+        shared = Ledger.open(record.identity.ledger)
+        _check_budgets(job, shared, is_stop_free=is_stop_free or callbacks.may_stop)
+    return RunLoop(job, record, key_dir, callbacks, resumed=True)
 
 
 def check_whole_plan(job: Job, shared: Ledger) -> None:
@@ -181,6 +208,6 @@ def _check_budgets(job: Job, shared: Ledger, *, is_stop_free: bool) -> None:
     if is_stop_free and shared.mode == "plan":
         raise InvalidInput(
             f"{shared.path} counts runs that were planned in advance, and this one may stop because of what it shows.",
-            fix="Use a ledger that counts as a filter, or discreet.train, which plays all rounds.",
+            fix="Use a ledger that counts as a filter, or discreet.train, whose callbacks have may_stop = False.",
         )
     check_budgets(shared.budgets, job.privacy, job.algorithm, job.population, str(shared.path))
