@@ -158,7 +158,7 @@ def check_card(card: Guarantee, *values: str) -> None:
     assert foreign_words(page_text(guarantee_card(card)), *known) == []
 
 
-@pytest.mark.parametrize("unit", ["example", "client", PATIENT])
+@pytest.mark.parametrize("unit", ["example", "client", PATIENT, replace(PATIENT, clients_at_most=3)])
 @pytest.mark.parametrize("relation", get_args(Relation))
 @pytest.mark.parametrize("view", get_args(View))
 def test_a_card_has_no_words_of_its_own_whatever_it_protects(unit: Unit, relation: Relation, view: View):
@@ -190,9 +190,10 @@ def test_a_run_has_no_words_of_its_own_on_its_cards(name: str, wordless: Path):
     check_run(train(wordless, (DIGESTS / f"{name}.toml").read_text()))
 
 
-def test_a_run_on_a_table_has_none(wordless: Path):
+@pytest.mark.parametrize("bound", ["at_most = 2", "at_most = 1", "at_most = 2, clients_at_most = 2"])
+def test_a_run_on_a_table_has_none(bound: str, wordless: Path):
     write_table(wordless)
-    run = train(wordless, TABLE, "--accept-data-ranges")
+    run = train(wordless, TABLE.replace("at_most = 2", bound), "--accept-data-ranges")
     assert run.has_data_ranges
     check_run(run, "'patient'", "'hospital'")
 

@@ -82,11 +82,14 @@ PUBLIC: dict[str, list[str]] = {
         "SampledWithoutReplacement",
         "SkellamNoise",
         "has_sampling",
+        "repeat_event",
         "replace_noise",
         "sampled_gaussian",
+        "scale_sensitivity",
         "step_noise",
         "steps",
     ],
+    "discreet.privacy.groups": ["clients_event", "group_event", "person_event", "whole_group_event"],
     "discreet.privacy.guarantee": [
         "Attack",
         "Claim",
@@ -103,10 +106,8 @@ PUBLIC: dict[str, list[str]] = {
         "Person",
         "Release",
         "describe_clients",
-        "group_event",
         "list_clients",
         "relations_for",
-        "scale_sensitivity",
     ],
 }
 ALIASES = {"Mode"}  # a type, which can't carry a docstring

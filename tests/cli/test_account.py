@@ -149,6 +149,14 @@ def test_the_card_comes_with_it(discreet: Discreet):
     assert "Guarantee card" in discreet(line).out
 
 
+def test_a_person_in_several_clients_has_all_their_rows_in_one_sum(discreet: Discreet):
+    line = "account gaussian --noise-multiplier 1 --sampling-rate 0.01 --steps 1000 --json"
+    assert (
+        discreet(f"{line} --unit person:patient:5:2").json["epsilon"]
+        == discreet(f"{line} --group-size 10").json["epsilon"]
+    )
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -23,14 +23,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("against", ["server", "clients", "public"])
-@pytest.mark.parametrize("unit", ["example", "client", "person:patient:2"])
+@pytest.mark.parametrize("unit", ["example", "client", "person:patient:2", "person:patient:2:2"])
 def test_the_file_is_planned_and_certified_for_the_promise(
     unit: str, against: str, folder: Path, discreet: Discreet
 ) -> None:
     assert discreet(f"init e.toml --table visits.csv {INIT} --unit {unit} --against {against}").code == 0
     promise = tomllib.loads((folder / "e.toml").read_text())["privacy"]
     assert promise["against"] == ("client" if against == "clients" else against)
-    assert promise["unit"] == ({"kind": "person", "column": "patient", "at_most": 2} if ":" in unit else unit)
+    person = {"kind": "person", "column": "patient", "at_most": 2} | ({"clients_at_most": 2} if "2:2" in unit else {})
+    assert promise["unit"] == (person if ":" in unit else unit)
     plan = discreet("plan e.toml --json")
     assert plan.code == 0, plan.err
     assert plan.json["epsilon"] <= promise["epsilon"]
@@ -39,7 +40,9 @@ def test_the_file_is_planned_and_certified_for_the_promise(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ("--unit patient", "--unit must be example, client or person:COLUMN:ROWS"),
+        ("--unit patient", "--unit must be example, client or person:COLUMN:ROWS[:CLIENTS]"),
+        ("--unit person:patient:2:x", "--unit must be example, client or person:COLUMN:ROWS[:CLIENTS]"),
+        ("--unit person:patient:2:0", "clients_at_most: must be at least 1"),
         ("--unit person:name:3", "has no column 'name'"),
         ("--against everyone", "'everyone' is not one of"),
     ],

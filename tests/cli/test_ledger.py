@@ -84,6 +84,14 @@ def test_a_person_is_named_by_a_column(tmp_path: Path, discreet: Discreet):
     assert "person (patient)" in discreet("ledger show", tmp_path / "ledger.jsonl").out
 
 
+def test_a_person_may_be_in_several_clients(tmp_path: Path, discreet: Discreet):
+    line = "ledger create --epsilon 2 --delta 1e-5 --unit person:patient:20:3"
+    summary = discreet(f"{line} --json", tmp_path / "ledger.jsonl").json
+    unit = {"kind": "person", "column": "patient", "at_most": 20, "clients_at_most": 3}
+    assert summary["budgets"][0]["unit"] == unit
+    assert discreet("ledger show --json", tmp_path / "ledger.jsonl").json["budgets"][0]["unit"] == unit
+
+
 @pytest.mark.parametrize(
     ("options", "relation"),
     [

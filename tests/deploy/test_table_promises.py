@@ -17,6 +17,7 @@ from discreet.deploy.policy import PolicyRefusal
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment.configuration import experiment_file
 from discreet.privacy.ledger import Budget, Ledger
+from discreet.privacy.release import Person
 from tests.deploy.example_sites import connect_nodes, edit_policy, write_experiment
 
 EXAMPLE = """\
@@ -159,6 +160,27 @@ def test_rows_beyond_the_bound_are_left_out_at_the_node_and_the_card_says_what_n
     assert "a client uses at most 2 rows, the first in its own table" in written
     assert "That no person has rows at two clients was declared, and not checked." in written
     assert "rows_left_out" not in (site.run("first") / "guarantee.json").read_text()
+
+
+IN_TWO = "at_most = 2, clients_at_most = 2"
+
+
+def test_a_person_at_two_clients_is_declared_and_each_node_counts_for_both(tmp_path: Path) -> None:
+    site = enroll_clients(tmp_path, deployment(tmp_path, PERSON.replace("at_most = 2", IN_TWO)), "aaabbb")
+    assert "clients_at_most = 2" in (tmp_path / "north" / "policy.toml").read_text()
+    written = card_of(tmp_path, site)
+    assert "That no person has rows at more than 2 clients was declared, and not checked." in written
+    (ledger,) = (tmp_path / "north").glob("*.jsonl")
+    (budget,) = Ledger.open(ledger).budgets
+    assert budget.unit == Person(column="patient", at_most=2, clients_at_most=2)
+    assert '"separate":true' in ledger.read_text().replace(" ", "")
+
+
+def test_a_policy_for_persons_at_one_client_refuses_an_experiment_that_declares_two(tmp_path: Path) -> None:
+    enroll_clients(tmp_path, deployment(tmp_path, PERSON.replace("at_most = 2", IN_TWO)), "abcd")
+    edit_policy(tmp_path / "north", "clients_at_most = 2", "clients_at_most = 1")
+    with pytest.raises(InvalidInput, match=r"does not bound the rows of that person"):
+        ClientNode.open(tmp_path / "north", lambda line: None)
 
 
 def test_a_policy_that_counts_persons_refuses_an_experiment_that_does_not(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A promise for one person needs data that names persons, each with few rows, all in one client."""
+"""A promise for one person needs data that names persons, each with few rows in few clients."""
 
 import json
 from pathlib import Path
@@ -10,10 +10,12 @@ import torch
 import discreet
 from discreet import api
 from discreet.cli.main import run
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.job import Job
 from discreet.experiment.loop import run_guarantees
+from discreet.experiment.promise.promise import promise_event
+from discreet.privacy.events import GaussianNoise, PoissonSampledGroup, steps
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Person, Unit
 
@@ -149,6 +151,70 @@ def test_the_plan_says_that_rows_are_left_out(tmp_path: Path, capsys: pytest.Cap
     assert "3 rows are left out" in said
 
 
+CENTRAL = "algorithm={recipe='dp_fedavg', noise_multiplier=3.0, epochs=1, batch_size=2, clip_norm=1, learning_rate=0.1}"
+IN_TWO = "privacy.unit={kind='person', column='patient', at_most=2, clients_at_most=2}"
+
+
+def test_with_two_clients_declared_the_first_rows_of_each_client_are_used(tmp_path: Path):
+    """Ann's rows at ages 10 and 40 in the north and 50 in the south are used."""
+    task = prepare(tmp_path, IN_TWO).task
+    ages = [round((value + 1) * 50) for value in task.train.inputs[:, 0].tolist()]
+    assert (ages, task.train.sizes, task.rows_left_out) == ([10, 20, 40, 30, 50, 70], (3, 3), 2)
+
+
+def promised_event(job: Job) -> dict[Any, int]:
+    assert job.privacy is not None
+    return steps(promise_event(job.privacy, job.algorithm, job.rounds, job.population).event)
+
+
+def test_where_clients_add_noise_the_uploads_of_two_clients_are_composed(tmp_path: Path):
+    alone, twice = promised_event(prepare(tmp_path)), promised_event(prepare(tmp_path, IN_TWO))
+    sampled = PoissonSampledGroup(sampling_rate=0.5, group_size=2, event=GaussianNoise(noise_multiplier=2.0))
+    assert (alone, twice) == ({sampled: 2}, {sampled: 4})
+
+
+def test_where_a_sum_is_noisy_the_rows_of_both_clients_are_one_group(tmp_path: Path):
+    shares = ("algorithm.recipe='ddp_fedavg'", "algorithm.noise='gaussian'", "privacy.against='public'")
+    sampled = PoissonSampledGroup(sampling_rate=0.5, group_size=4, event=GaussianNoise(noise_multiplier=2.0))
+    assert promised_event(prepare(tmp_path, IN_TWO, *shares)) == {sampled: 2}
+
+
+def test_noise_for_whole_clients_is_counted_for_two_of_them(tmp_path: Path):
+    """An update moves the sum by 1 of the clip, and replacing two of them by 4: half the noise, under replace."""
+    job = prepare(tmp_path, IN_TWO, CENTRAL, "privacy.against='public'")
+    assert job.privacy is not None
+    about = promise_event(job.privacy, job.algorithm, 2, job.population)
+    assert (steps(about.event), about.relation) == ({GaussianNoise(noise_multiplier=1.5): 2}, "replace")
+
+
+def test_a_person_in_more_clients_than_declared_stops_a_simulation(tmp_path: Path):
+    file = experiment(tmp_path)
+    with (tmp_path / "visits.csv").open("a") as table:
+        table.write("east,ann,20,1\n")
+    with pytest.raises(InvalidInput, match="are in more than 2 clients, and clients_at_most = 2 was declared"):
+        api.prepare_job(experiment_file.load_experiment(file, [IN_TWO]))
+
+
+def test_clients_that_protect_differently_can_not_share_a_person(tmp_path: Path):
+    with pytest.raises(UnsoundCombination, match="2 clients may hold rows of one person, and they protect it differ"):
+        prepare(tmp_path, IN_TWO, "privacy.epsilon=[20.0, 10.0]")
+
+
+def test_clients_that_take_turns_can_not_share_a_person(tmp_path: Path):
+    turns = "algorithm.sampling={kind='round_robin', cohort=1}"
+    with pytest.raises(UnsoundCombination, match="Clients take turns, and up to 2 clients may hold rows of one person"):
+        prepare(tmp_path, IN_TWO, CENTRAL, turns, "privacy.against='public'")
+
+
+def test_the_card_of_a_person_in_two_clients_says_so(tmp_path: Path):
+    (card,) = run_guarantees.certify_run(prepare(tmp_path, IN_TWO).terms, 2, None, shared=False)
+    written = " ".join(card.as_text().split())
+    assert "at most 2 in each of at most 2 clients" in written
+    assert "No person has rows in more than 2 clients, which was checked." in written
+    (alone,) = run_guarantees.certify_run(prepare(tmp_path).terms, 2, None, shared=False)
+    assert card.epsilon > alone.epsilon
+
+
 @pytest.mark.parametrize(
     ("unit", "promised", "sentence"),
     [
@@ -156,8 +222,13 @@ def test_the_plan_says_that_rows_are_left_out(tmp_path: Path, capsys: pytest.Cap
         (Person(column="patient", at_most=1), None, "one person (column 'patient', at most 1 row)"),
         (Person(column="name", at_most=2), None, "one person (column 'name', at most 2 rows)"),
         ("example", None, "may bring another in"),
+        (
+            Person(column="patient", at_most=2),
+            "{kind='person', column='patient', at_most=2, clients_at_most=2}",
+            "one person (column 'patient', at most 2 rows)",
+        ),
     ],
-    ids=["a promise for an example", "fewer rows", "another column", "a budget for an example"],
+    ids=["a promise for an example", "fewer rows", "another column", "a budget for an example", "more clients"],
 )
 def test_a_ledger_that_counts_for_another_unit_refuses_the_run(
     unit: Unit, promised: str | None, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -19,8 +19,9 @@ from discreet.privacy.events import (
     PoissonSampled,
     Repeated,
     SampledWithoutReplacement,
+    scale_sensitivity,
 )
-from discreet.privacy.release import group_event, scale_sensitivity
+from discreet.privacy.groups import group_event
 from discreet.privacy.wording import describe_event
 
 Logs = NDArray[np.float64]

@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 
 from discreet.errors import Unsupported
 from discreet.privacy import accountant, pld, rdp, second_engine
-from discreet.privacy.events import Event, GaussianNoise, PoissonSampled, PoissonSampledGroup, Repeated, steps
-from discreet.privacy.release import LARGEST_GROUP, group_event
+from discreet.privacy.events import (
+    Composed,
+    Event,
+    GaussianNoise,
+    PoissonSampled,
+    PoissonSampledGroup,
+    Repeated,
+    steps,
+)
+from discreet.privacy.groups import LARGEST_GROUP, clients_event, group_event, person_event
+from discreet.privacy.release import Person
 from tests.privacy.recipes import gaussian, laplace
 
 
@@ -124,6 +133,85 @@ def test_a_group_in_gaussian_noise_is_a_mixture_and_in_other_noise_counts_as_dra
 def test_a_very_large_group_counts_as_drawn_whole() -> None:
     (step,) = steps(group_event(gaussian(2.0, rate=1e-6), LARGEST_GROUP + 1))
     assert isinstance(step, PoissonSampled)
+
+
+@settings(max_examples=20)
+@given(
+    z=st.floats(0.5, 10),
+    rate=st.floats(1e-3, 0.95),
+    times=st.integers(1, 100),
+    first=st.integers(1, 6),
+    second=st.integers(1, 6),
+)
+def test_rows_in_two_uploads_reveal_no_more_than_all_of_them_in_one(
+    z: float, rate: float, times: int, first: int, second: int
+) -> None:
+    """Two uploads are one sum in which the rows of one client push in another direction than those of the other."""
+    apart = Composed(events=(group(z, rate, first, times), group(z, rate, second, times)))
+    together = pld.epsilon(group(z, rate, first + second, times), 1e-5)
+    assert pld.epsilon(apart, 1e-5) <= together * (1 + 1e-3) + 3e-4
+
+
+def plane_delta(z: float, rate: float, rows: tuple[int, int], epsilon: float) -> float:
+    """δ of one person in the uploads of two clients, summed over a grid of the plane of both uploads."""
+    x = np.linspace(-9, 9 + max(rows) / z, 1500)
+    first, second = (
+        np.sum([p * np.exp(j * x / z - (j / z) ** 2 / 2) for j, p in enumerate(binomial(rate, size))], axis=0)
+        for size in rows
+    )
+    ratio, normal = np.outer(first, second), np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+    weight = np.outer(normal, normal) * (x[1] - x[0]) ** 2
+    forward = (weight * np.maximum(ratio - math.exp(epsilon), 0)).sum()
+    backward = (weight * np.maximum(1 - math.exp(epsilon) * ratio, 0)).sum()
+    return float(max(forward, backward))
+
+
+@pytest.mark.parametrize(("z", "rate", "most"), [(1.0, 0.1, 2), (2.0, 0.5, 3), (0.8, 0.01, 1)])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.5])
+def test_a_person_in_two_uploads_is_priced_at_the_most_rows_in_each(
+    z: float, rate: float, most: int, epsilon: float
+) -> None:
+    person = Person(column="patient", at_most=most, clients_at_most=2)
+    found = pld.delta(person_event(gaussian(z, rate=rate), person, separate=True), epsilon)
+    assert found == pytest.approx(plane_delta(z, rate, (most, most), epsilon), rel=5e-3, abs=1e-9)
+    splits = [(a, b) for a in range(most + 1) for b in range(most + 1)]
+    assert max(plane_delta(z, rate, split, epsilon) for split in splits) <= found * (1 + 5e-3) + 1e-9
+
+
+def test_in_one_sum_a_persons_rows_of_all_clients_are_one_group() -> None:
+    person = Person(column="patient", at_most=3, clients_at_most=2)
+    assert steps(person_event(gaussian(2.0, rate=0.1), person, separate=False)) == steps(group(2.0, 0.1, 6))
+    apart = person_event(gaussian(2.0, rate=0.1), person, separate=True)
+    assert steps(apart) == steps(group(2.0, 0.1, 3, 2))
+
+
+def replaced_clients_delta(z: float, rate: float, clients: int, epsilon: float) -> float:
+    """δ of replacing the updates of several clients: those drawn move the sum from +1 to −1 each, in one direction."""
+    x = np.linspace(-10 - clients / z, 10 + clients / z, 200_001)
+    before, after = (
+        sum(p * np.exp(-((x - sign * j / z) ** 2) / 2) for j, p in enumerate(binomial(rate, clients)))
+        for sign in (1, -1)
+    )
+    return float(np.maximum(before - math.exp(epsilon) * after, 0).sum() * (x[1] - x[0]) / math.sqrt(2 * math.pi))
+
+
+@pytest.mark.parametrize(("z", "rate"), [(1.0, 1.0), (2.0, 1.0), (1.0, 0.2), (3.0, 0.5)])
+@pytest.mark.parametrize("clients", [1, 2, 3])
+@pytest.mark.parametrize("epsilon", [0.2, 1.0])
+def test_a_change_in_several_clients_of_a_sum_costs_what_moving_all_of_them_costs(
+    z: float, rate: float, clients: int, epsilon: float
+) -> None:
+    event = clients_event(gaussian(z, rate=rate), clients, separate=False)
+    found, exact = pld.delta(event, epsilon, "replace"), replaced_clients_delta(z, rate, clients, epsilon)
+    assert found >= exact * (1 - 1e-6)
+    if rate == 1 or clients == 1:
+        assert found <= exact * 1.01 + 1e-9
+
+
+def test_a_change_in_several_separate_updates_is_composed() -> None:
+    assert clients_event(GaussianNoise(noise_multiplier=2.0), 3, separate=True) == Repeated(
+        count=3, event=GaussianNoise(noise_multiplier=2.0)
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,10 @@ from discreet.privacy.events import (
     Repeated,
     SampledWithoutReplacement,
     SkellamNoise,
+    scale_sensitivity,
 )
-from discreet.privacy.release import Person, Release, Unit, describe_clients, group_event, scale_sensitivity
+from discreet.privacy.groups import group_event
+from discreet.privacy.release import Person, Release, Unit, describe_clients
 from tests.privacy.recipes import gaussian
 
 NOISE = GaussianNoise(noise_multiplier=6.0)

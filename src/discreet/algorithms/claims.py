@@ -7,8 +7,17 @@ from discreet.algorithms.population import Population
 from discreet.algorithms.soundness import has_thinned_noise
 from discreet.algorithms.training import DpSgd
 from discreet.privacy import gaussian
-from discreet.privacy.events import Composed, Event, PoissonSampled, Repeated, replace_noise, step_noise, steps
-from discreet.privacy.release import Release, scale_sensitivity
+from discreet.privacy.events import (
+    Composed,
+    Event,
+    PoissonSampled,
+    Repeated,
+    replace_noise,
+    scale_sensitivity,
+    step_noise,
+    steps,
+)
+from discreet.privacy.release import Release
 from discreet.words import fill
 
 if TYPE_CHECKING:

@@ -5,12 +5,13 @@ public, because that number divides its sums.
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from discreet.algorithms import soundness
 from discreet.algorithms.declarations import undeclared_parts
 from discreet.algorithms.population import Population
-from discreet.privacy.events import Composed, Event, Noise, Repeated
+from discreet.privacy.events import Composed, Event, Noise, Repeated, repeat_event
 from discreet.privacy.release import Relation, Release, View
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def _join_moments(release: Release, moments: list[Release]) -> Release | None:
     weaker = {"add_or_remove": RELATIONS, "zero_out": RELATIONS[1:], "replace": RELATIONS[2:]}
     for before in moments:
         if (before.unit, before.view) == (release.unit, release.view) and release.relation in weaker[before.relation]:
-            return replace(release, event=Composed(events=(before.event, release.event)))
+            # if one of both is a sum, both count as sums, which costs no less
+            together = release.separate and before.separate
+            return replace(release, event=Composed(events=(before.event, release.event)), separate=together)
     return None
 
 
@@ -69,19 +72,19 @@ def _upload_releases(
 ) -> list[Release]:
     """List what the uploads of clients with equal settings reveal about each of them."""
     releases = []
+    upload = partial(Release, view="server", clients=payers, separate=True)
     exposure = algorithm.trainer.for_population(population).exposure(rounds.start)
     local, alone = exposure.own_event(rounds), algorithm.mechanism.upload_noise(algorithm.grid(population))
     if local is not None:
         # An example that m clients hold is used by each of them.
         event: Event = Repeated(count=population.max_multiplicity, event=local)
-        releases.append(Release(unit="example", relation="zero_out", view="server", event=event, clients=payers))
+        releases.append(upload(unit="example", relation="zero_out", event=event))
     if alone is not None and algorithm.mechanism.unit == "example":
         event = exposure.example_event(alone, rounds)
-        releases.append(Release(unit="example", relation="zero_out", view="server", event=event, clients=payers))
+        releases.append(upload(unit="example", relation="zero_out", event=event))
     elif alone is not None:
         # The server knows whose upload it is, so what is hidden is which update it holds: the relation is replace.
-        event = _repeat(alone, len(rounds))
-        releases.append(Release(unit="client", relation="replace", view="server", event=event, clients=payers))
+        releases.append(upload(unit="client", relation="replace", event=repeat_event(alone, len(rounds))))
     return releases
 
 
@@ -129,7 +132,7 @@ def _client_release(
         # A joining client brings noise, which shows that it joined: only what it sends is hidden.
         relation, seen = "zero_out", noise
     payers = cohort if seen == noise else None
-    return Release(unit="client", relation=relation, view=view, event=_repeat(seen, len(rounds)), clients=payers)
+    return Release(unit="client", relation=relation, view=view, event=repeat_event(seen, len(rounds)), clients=payers)
 
 
 def _has_constant_noise(algorithm: "Algorithm", population: Population) -> bool:
@@ -142,7 +145,3 @@ def _has_constant_noise(algorithm: "Algorithm", population: Population) -> bool:
 def _intersection(clients: tuple[int, ...], cohort: tuple[int, ...]) -> tuple[int, ...]:
     joined = set(cohort)
     return tuple(client for client in clients if client in joined)
-
-
-def _repeat(event: Event, rounds: int) -> Event:
-    return event if rounds == 1 else Repeated(count=rounds, event=event)

@@ -36,15 +36,16 @@ def check_overlap(algorithm: "Algorithm", population: Population) -> None:
             fix="Deal every example to one client.",
         )
     if population.max_multiplicity > 1 and len(algorithm.client_groups(population)) > 1:
-        raise overlap_error(population)
+        raise overlap_error(population.max_multiplicity, "the same example")
 
 
-def overlap_error(population: Population) -> UnsoundCombination:
-    """Return the error for shared examples that clients protect differently."""
+def overlap_error(clients: int, shared: str) -> UnsoundCombination:
+    """Return the error for examples or persons, `shared`, that several clients hold and protect differently."""
     return UnsoundCombination(
-        f"{population.max_multiplicity} clients may hold the same example, and they protect it differently: the "
-        "settings of no single client would bound what is learned about it.",
-        fix="Give one sampling rate, clip, noise and epsilon for all clients, or deal every example to one client.",
+        f"{clients} clients may hold {shared}, and they protect it differently: the settings of no single client would "
+        "bound what is learned about it.",
+        fix="Give one sampling rate, clip, noise and epsilon for all clients, or give each client examples and persons "
+        "of its own.",
     )
 
 

@@ -39,7 +39,9 @@ def init(
     ] = Path("ranges.toml"),
     unit: Annotated[
         str,
-        typer.Option(metavar="UNIT", help="Whom the promise protects: example, client or person:COLUMN:ROWS."),
+        typer.Option(
+            metavar="UNIT", help="Whom the promise protects: example, client or person:COLUMN:ROWS[:CLIENTS]."
+        ),
     ] = "example",
     against: Annotated[
         Literal["server", "clients", "public"], typer.Option(help="From whom: who sees messages, or only models.")

@@ -17,7 +17,7 @@ from discreet.privacy.release import Person, Relation, Unit, View
 RelationWord: TypeAlias = Literal["add-or-remove", "zero-out", "replace"]
 
 UnitOption: TypeAlias = Annotated[
-    str, typer.Option(metavar="UNIT", help="Unit that is protected: example, client or person:COLUMN:ROWS.")
+    str, typer.Option(metavar="UNIT", help="Unit that is protected: example, client or person:COLUMN:ROWS[:CLIENTS].")
 ]
 ViewOption: TypeAlias = Annotated[
     View, typer.Option(help="Against whom it is protected: the server, another client or the public.")
@@ -136,9 +136,10 @@ def parse_relation(word: RelationWord) -> Relation:
 
 
 def parse_unit(text: str) -> Unit:
-    """Read a unit: `example`, `client`, or `person:COLUMN:ROWS`.
+    """Read a unit: `example`, `client`, `person:COLUMN:ROWS` or `person:COLUMN:ROWS:CLIENTS`.
 
-    COLUMN identifies the person of a row, and ROWS is the largest number of rows of one person.
+    COLUMN identifies the person of a row, ROWS is the largest number of rows of one person in one client, and CLIENTS
+    the largest number of clients that hold rows of one person: 1 if it is left out.
 
     Raises:
         InvalidInput: If the text is none of these.
@@ -148,6 +149,11 @@ def parse_unit(text: str) -> Unit:
             return "example"
         case ["client"]:
             return "client"
-        case ["person", column, rows] if column and rows.isascii() and rows.isdigit():
-            return Person(column=column, at_most=int(rows))
-    raise InvalidInput(f"--unit must be example, client or person:COLUMN:ROWS, and got {text!r}.")
+        case ["person", column, *numbers] if column and 1 <= len(numbers) <= 2 and all(map(_is_number, numbers)):
+            rows, clients = int(numbers[0]), int(numbers[-1]) if numbers[1:] else 1
+            return Person(column=column, at_most=rows, clients_at_most=clients)
+    raise InvalidInput(f"--unit must be example, client or person:COLUMN:ROWS[:CLIENTS], and got {text!r}.")
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()

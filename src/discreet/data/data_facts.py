@@ -16,7 +16,7 @@ class DataFacts:
         not_covered: Sentences for the card about what the guarantee does not cover.
         ranges_from_data: Whether columns are scaled by ranges that were taken from the data.
         distinct_examples: Number of examples, each counted once. None where only the owner of the data knows it.
-        person: If set, no person has more than `at_most` rows, or rows in two clients.
+        person: If set, no person has more than its `at_most` rows in a client, or rows in more than `clients_at_most`.
         rows_left_out: Number of rows that were left out for that. This number is private.
         has_validation: Whether examples are held out for choosing settings.
         public_examples: Number of examples that no client holds. None if there is no public data.

@@ -9,10 +9,11 @@ from discreet.algorithms.population import Population
 from discreet.deploy.policy import Policy
 from discreet.errors import Unsupported
 from discreet.privacy import accountant
-from discreet.privacy.events import Composed, Event, Repeated
+from discreet.privacy.events import Composed, Event, repeat_event
+from discreet.privacy.groups import clients_event
 from discreet.privacy.ledger import Budget
 from discreet.privacy.ledger.charges import compose_charges
-from discreet.privacy.release import Release
+from discreet.privacy.release import Person, Release
 
 
 def price_releases(
@@ -39,7 +40,10 @@ def _price_release(
     # An example or person that m clients hold is used by each of them, and this client's ledger counts for all.
     count = rounds * (1 if budget.unit == "client" else population.max_multiplicity)
     event = prices[0] if len(prices) == 1 else Composed(events=prices)
-    price = event if count == 1 else Repeated(count=count, event=event)
+    separate = bool(declared) and all(release.separate for release in declared)
+    unit = budget.unit
+    clients = unit.clients_at_most if isinstance(unit, Person) else 1
+    price = clients_event(repeat_event(event, count), clients, separate=separate)
     priced = Release(unit=budget.unit, relation=budget.relation, view=budget.view, event=price)
     try:
         event, relation = compose_charges(budget, declared)
@@ -50,5 +54,8 @@ def _price_release(
         return priced
     adaptive = any(release.adaptive for release in declared)
     if relation != budget.relation:  # a change of an example or person that is priced as another update of its client
-        return replace(priced, unit="client", relation="replace", event=event, adaptive=adaptive)
+        if isinstance(unit, Person):  # the ledger itself counts all clients of a person
+            event, _ = compose_charges(replace(budget, unit=replace(unit, clients_at_most=1)), declared)
+        changed = replace(priced, unit="client", relation="replace", event=event, adaptive=adaptive)
+        return replace(changed, separate=separate)
     return replace(priced, event=event, adaptive=adaptive)

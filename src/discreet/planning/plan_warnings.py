@@ -58,7 +58,7 @@ def _count_units(population: Population, promise: StatedPromise, distinct: int |
         return population.clients
     examples = sum(population.examples)
     known = distinct if distinct is not None else math.ceil(examples / population.max_multiplicity)
-    return math.ceil(known / promise.unit.at_most) if isinstance(promise.unit, Person) else known
+    return math.ceil(known / promise.unit.rows) if isinstance(promise.unit, Person) else known
 
 
 def _warn_epsilon(promises: Sequence[StatedPromise]) -> Iterator[str]:

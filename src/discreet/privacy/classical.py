@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from discreet.privacy import events, gaussian
-from discreet.privacy.events import Step, step_noise
-from discreet.privacy.release import Relation, scale_sensitivity
+from discreet.privacy.events import Step, scale_sensitivity, step_noise
+from discreet.privacy.release import Relation
 
 Steps: TypeAlias = Mapping[Step, int]
 

@@ -174,6 +174,11 @@ def _count(event: Event, times: int, counts: Counter[Step]) -> None:
             counts[event] += times
 
 
+def repeat_event(event: Event, count: int) -> Event:
+    """Return the event `count` times."""
+    return event if count == 1 else Repeated(count=count, event=event)
+
+
 def sampled_gaussian(noise_multiplier: float, sampling_rate: float, times: int) -> Repeated:
     """Return the event of DP-SGD: Gaussian noise on the sum over a Poisson sample, `times` times."""
     noise = GaussianNoise(noise_multiplier=noise_multiplier)
@@ -193,3 +198,10 @@ def step_noise(step: Step) -> Noise:
 def replace_noise(step: Step, noise: Noise) -> Step:
     """Return a copy of the step with other noise; the record refuses noise that it can't have."""
     return replace(step, event=noise) if isinstance(step, Sampled) else noise  # type: ignore[arg-type]
+
+
+def scale_sensitivity(noise: Noise, factor: float) -> Noise:
+    """Return the noise relative to a sensitivity `factor` times as large."""
+    if isinstance(noise, GaussianNoise | LaplaceNoise):
+        return replace(noise, noise_multiplier=noise.noise_multiplier / factor)
+    return replace(noise, l2_sensitivity=noise.l2_sensitivity * factor)

@@ -1,31 +1,51 @@
 """A release: an event, the unit it protects, and the view it protects against."""
 
-import math
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
-from discreet.errors import InvalidInput, UnsoundCombination, Unsupported
+from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.part import Count, Flag, Index, from_plain, part
-from discreet.privacy import events
-from discreet.privacy.events import Event, Noise, has_sampling
+from discreet.privacy.events import Event, has_sampling
 from discreet.words import fill
 
 Relation: TypeAlias = Literal["add_or_remove", "zero_out", "replace"]
 View: TypeAlias = Literal["server", "client", "public"]
 
-LARGEST_GROUP = 1000  # of which it is counted how many were drawn; larger ones count as drawn whole
-
 
 @part
 class Person:
-    """All rows with one value in `column`: at most `at_most` of them, all held by one client."""
+    """All rows with one value in `column`.
+
+    Attributes:
+        column: The column that names the person of a row.
+        at_most: The most rows of one person in a client's table.
+        clients_at_most: The most clients that hold rows of one person. With real clients this is declared: nobody can
+            count across their tables.
+    """
 
     kind: Literal["person"] = "person"
     column: str
     at_most: Count
+    clients_at_most: Annotated[Count, Field(exclude_if=lambda clients: clients == 1)] = 1
+
+    @property
+    def rows(self) -> int:
+        """The most rows of one person in all clients together."""
+        return self.at_most * self.clients_at_most
+
+    def as_option(self) -> str:
+        """Return the person as command lines name it."""
+        clients = "" if self.clients_at_most == 1 else f":{self.clients_at_most}"
+        return f"person:{self.column}:{self.at_most}{clients}"
+
+    def as_toml(self) -> str:
+        """Return the person as an experiment's file names it."""
+        column = json.dumps(self.column, ensure_ascii=False)
+        clients = "" if self.clients_at_most == 1 else f", clients_at_most = {self.clients_at_most}"
+        return f'{{ kind = "person", column = {column}, at_most = {self.at_most}{clients} }}'
 
 
 def _read_unit(given: Any) -> Any:
@@ -65,6 +85,8 @@ class Release:
         event: What was released.
         clients: The clients whose data was used; None for every client alike.
         adaptive: Whether the event's price was chosen after looking at earlier releases.
+        separate: Whether each client makes a release of its own, with noise of its own, so that a person in several
+            clients is in several releases. In one sum over the clients, all rows of the person are.
     """
 
     unit: Unit
@@ -73,6 +95,7 @@ class Release:
     event: Event
     clients: tuple[Index, ...] | None = None
     adaptive: Flag = False
+    separate: Annotated[Flag, Field(exclude_if=lambda separate: not separate)] = False
 
     def __post_init__(self) -> None:
         if self.unit == "client" and self.view == "server" and has_sampling(self.event):
@@ -93,41 +116,3 @@ def list_clients(clients: Sequence[int]) -> str:
         return fill("clients.range", first=clients[0], last=clients[-1])
     shown, more = ", ".join(map(str, clients[:6])), len(clients) - 6
     return fill("clients.more", clients=shown, more=f"{more:,}") if more > 0 else shown
-
-
-def group_event(event: Event, size: int) -> Event:
-    """Return the event for a group: a unit that holds up to `size` of the units it was priced for.
-
-    Guarantee: it dominates the true pair under add-or-remove and zero-out, which leave the same sums. With Gaussian
-    noise a Poisson sample draws a binomial number of the members. With other noise, and for a large group, the group is
-    in the sample with probability 1 − (1−q)^size and then counts as drawn whole: hockey-stick divergences are convex in
-    the number of members drawn, so that is the worst.
-    """
-    match event:
-        case events.Repeated():
-            return events.Repeated(count=event.count, event=group_event(event.event, size))
-        case events.Composed():
-            return events.Composed(events=tuple(group_event(part, size) for part in event.events))
-        case events.PoissonSampled(sampling_rate=rate, event=events.GaussianNoise() as noise) if size <= LARGEST_GROUP:
-            return events.PoissonSampledGroup(sampling_rate=rate, group_size=size, event=noise)
-        case events.PoissonSampledGroup():
-            return replace(event, group_size=event.group_size * size)
-        case events.PoissonSampled():
-            any_member = -math.expm1(size * math.log1p(-event.sampling_rate)) if event.sampling_rate < 1 else 1.0
-            return events.PoissonSampled(sampling_rate=any_member, event=scale_sensitivity(event.event, size))
-        case events.SampledWithoutReplacement():
-            if size == 1:
-                return event
-            raise Unsupported(
-                "Groups under sampling without replacement have no accountant here.",
-                fix="Sample by Poisson, or without sampling.",
-            )
-        case _:
-            return scale_sensitivity(event, size)
-
-
-def scale_sensitivity(noise: Noise, factor: float) -> Noise:
-    """Return the noise relative to a sensitivity `factor` times as large."""
-    if isinstance(noise, events.GaussianNoise | events.LaplaceNoise):
-        return replace(noise, noise_multiplier=noise.noise_multiplier / factor)
-    return replace(noise, l2_sensitivity=noise.l2_sensitivity * factor)

@@ -16,9 +16,9 @@ import numpy as np
 from discreet.errors import Unsupported
 from discreet.extras import is_installed
 from discreet.privacy import events
-from discreet.privacy.events import Event, Step, replace_noise, step_noise, steps
+from discreet.privacy.events import Event, Step, replace_noise, scale_sensitivity, step_noise, steps
 from discreet.privacy.noise_pairs import log_binomial
-from discreet.privacy.release import Relation, scale_sensitivity
+from discreet.privacy.release import Relation
 from discreet.words import fill
 
 FINEST, COARSEST = 1e-6, 1e-4  # of the grid's interval: finer drowns in its rounding, coarser shows in the third digit

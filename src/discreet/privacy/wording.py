@@ -40,8 +40,12 @@ def describe_unit(unit: Unit, view: View, clients: Sequence[int] | None = None) 
         whose = "one_client" if len(clients) == 1 else "several_clients"
         return fill(f"unit.{whose}.{name}", clients=list_clients(clients))
     whose = "other_client" if view == "client" else "any_client"  # a client knows its own data
-    rows = {"column": repr(unit.column), "most": str(unit.at_most)} if isinstance(unit, Person) else {}
-    return fill(f"unit.{whose}.{name}", **rows)
+    if not isinstance(unit, Person):
+        return fill(f"unit.{whose}.{name}")
+    rows = {"column": repr(unit.column), "most": str(unit.at_most)}
+    if unit.clients_at_most == 1:
+        return fill(f"unit.{whose}.person", **rows)
+    return fill(f"unit.{whose}.person_in_clients", number=str(unit.clients_at_most), **rows)
 
 
 def describe_event(event: Event) -> str:
@@ -84,7 +88,7 @@ def release_assumptions(release: Release) -> Iterator[str]:
     if release.unit == "example":
         yield fill("assumes.one_client")
     if isinstance(release.unit, Person):
-        yield fill("assumes.person_rows", most=release.unit.at_most)
+        yield _person_rows(release.unit)
     yield fill("assumes.fresh_noise_but_share" if release.view == "client" else "assumes.fresh_noise")
     if has_sampling(release.event):
         yield fill("assumes.secret_sampling")
@@ -96,6 +100,12 @@ def release_assumptions(release: Release) -> Iterator[str]:
         yield fill(f"assumes.public_number.{name}")
     if any(isinstance(step_noise(step), events.GaussianNoise | events.LaplaceNoise) for step in steps(release.event)):
         yield fill("assumes.floating_point")
+
+
+def _person_rows(person: Person) -> str:
+    if person.clients_at_most == 1:
+        return fill("assumes.person_rows", most=person.at_most)
+    return fill("assumes.person_rows_in_clients", most=person.at_most, clients=person.clients_at_most)
 
 
 def release_exclusions(release: Release) -> Iterator[str]:

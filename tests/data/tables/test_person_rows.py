@@ -1,4 +1,4 @@
-"""Few rows of each person are used, all in one client, independently of the other persons in the table."""
+"""Few rows of each person are used, in few clients, independently of the other persons in the table."""
 
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,8 @@ RANGES: dict[str, Any] = {"age": {"min": 0, "max": 100}, "ill": {"values": ["no"
 rows = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("NSE")), max_size=30)  # (person, client)
 
 
-def choose_rows(table: list[tuple[str, str]], most: int) -> list[bool]:
-    chosen = PersonRows(most)
+def choose_rows(table: list[tuple[str, str]], most: int, clients: int = 1) -> list[bool]:
+    chosen = PersonRows(Person(column="patient", at_most=most, clients_at_most=clients))
     return [chosen.uses(person, client) for person, client in table]
 
 
@@ -35,18 +35,37 @@ def test_nobody_has_more_rows_than_allowed_or_rows_in_two_clients(table: list[tu
         assert len(set(clients)) == 1
 
 
-@given(rows, rows, st.integers(1, 4))
+@given(rows, st.integers(1, 4))
+def test_with_several_clients_the_first_rows_of_each_client_are_used(table: list[tuple[str, str]], most: int):
+    """There are three clients, so that nobody can be in more of them than is declared here."""
+    kept = [row for row, use in zip(table, choose_rows(table, most, clients=3), strict=True) if use]
+    assert {row: kept.count(row) for row in set(table)} == {row: min(most, table.count(row)) for row in set(table)}
+
+
+def test_a_person_in_more_clients_than_was_declared_is_refused():
+    two = [("a", "N"), ("a", "S"), ("b", "E"), ("a", "N")]
+    assert choose_rows(two, 1, clients=2) == [True, True, True, False]
+    with pytest.raises(
+        InvalidInput, match="are in more than 2 clients, and clients_at_most = 2 was declared"
+    ) as refused:
+        choose_rows([*two, ("a", "E")], 1, clients=2)
+    assert "Declare as many clients" in (refused.value.fix or "")
+
+
+@given(rows, rows, st.integers(1, 4), st.sampled_from([1, 3]))
 def test_one_persons_rows_never_change_which_rows_of_others_are_used(
-    table: list[tuple[str, str]], other: list[tuple[str, str]], most: int
+    table: list[tuple[str, str]], other: list[tuple[str, str]], most: int, clients: int
 ):
     """Person a is removed, or added again with any other rows, before and after all others."""
     others = [row for row in table if row[0] != "a"]
     instead = [("a", client) for _, client in other]
-    expected = choose_rows(others, most)
-    assert [use for row, use in zip(table, choose_rows(table, most), strict=True) if row[0] != "a"] == expected
+    expected = choose_rows(others, most, clients)
+    assert [use for row, use in zip(table, choose_rows(table, most, clients), strict=True) if row[0] != "a"] == expected
     half = len(instead) // 2
     changed = [*instead[:half], *others, *instead[half:]]
-    assert [use for row, use in zip(changed, choose_rows(changed, most), strict=True) if row[0] != "a"] == expected
+    assert [
+        use for row, use in zip(changed, choose_rows(changed, most, clients), strict=True) if row[0] != "a"
+    ] == expected
 
 
 def load(tmp_path: Path, text: str, most: int = 1, ranges: Any = RANGES, **named: Any) -> Task:

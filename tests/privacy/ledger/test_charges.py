@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from discreet.errors import Unsupported
-from discreet.privacy.events import Event, GaussianNoise, PoissonSampled, SampledWithoutReplacement
+from discreet.privacy.events import Event, GaussianNoise, PoissonSampled, Repeated, SampledWithoutReplacement
+from discreet.privacy.groups import group_event
 from discreet.privacy.ledger.charges import Charge, charges
-from discreet.privacy.release import Person, Release, group_event
+from discreet.privacy.release import Person, Release
 
 from .helpers import budget, release
 
@@ -93,6 +94,33 @@ def test_an_examples_release_counts_for_a_person_as_a_group():
     (event, relation) = charge({"unit": PATIENT}, release(SAMPLED))[0]
     assert (event, relation) == (group_event(SAMPLED, 3), "add_or_remove")
     assert (event.sampling_rate, event.group_size) == (0.1, 3)
+
+
+IN_TWO = Person(column="patient", at_most=3, clients_at_most=2)
+
+
+def test_a_person_in_two_clients_is_one_group_in_a_sum_and_two_in_separate_uploads():
+    assert charge({"unit": IN_TWO}, release(SAMPLED)) == [(group_event(SAMPLED, 6), "add_or_remove")]
+    apart = [(Repeated(count=2, event=group_event(SAMPLED, 3)), "add_or_remove")]
+    assert charge({"unit": IN_TWO}, release(SAMPLED, separate=True)) == apart
+
+
+def test_a_change_of_two_clients_moves_their_sum_twice_as_far_and_two_uploads_once_each():
+    half = GaussianNoise(noise_multiplier=1.0)
+    assert charge({"unit": IN_TWO}, release(GAUSSIAN, unit="client")) == [(half, "replace")]
+    apart = [(Repeated(count=2, event=GAUSSIAN), "replace")]
+    assert charge({"unit": IN_TWO}, release(GAUSSIAN, unit="client", relation="replace", separate=True)) == apart
+    sampled = charge({"unit": IN_TWO, "view": "public"}, release(SAMPLED, unit="client", view="public"))
+    assert sampled[0][0].sampling_rate == pytest.approx(0.19)
+    with pytest.raises(Unsupported, match="Groups under sampling without replacement"):
+        charge({"unit": IN_TWO, "view": "public"}, release(FIXED, unit="client", relation="replace", view="public"))
+
+
+def test_a_person_in_several_clients_is_charged_for_every_round_of_any_client():
+    """Their clients may join different rounds, so the rounds of no single client would be enough."""
+    named = release(SAMPLED, clients=(0, 4))
+    assert [each.clients for each in charges(budget(unit=IN_TWO), [named])] == [None]
+    assert [each.clients for each in charges(budget(unit=PATIENT), [named])] == [(0, 4)]
 
 
 @pytest.mark.parametrize(("of_release", "of_budget"), [("replace", "add_or_remove"), ("add_or_remove", "replace")])

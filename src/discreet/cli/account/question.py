@@ -21,7 +21,8 @@ from discreet.cli.options import (
 from discreet.cli.output import Json
 from discreet.errors import InvalidInput
 from discreet.privacy.events import Event, Noise, PoissonSampled, SampledWithoutReplacement
-from discreet.privacy.release import Person, Relation, group_event
+from discreet.privacy.groups import group_event
+from discreet.privacy.release import Person, Relation
 
 if TYPE_CHECKING:
     from discreet.privacy.calibration import AttackTarget, EpsilonTarget
@@ -112,9 +113,9 @@ class Question:
 
     @property
     def group_rows(self) -> int:
-        """How many units are protected together: --group-size, or the rows of --unit person:COLUMN:ROWS."""
+        """How many units are protected together: --group-size, or all rows of the person of --unit, in one sum."""
         unit = parse_unit(self.unit)
-        rows = unit.at_most if isinstance(unit, Person) else 1
+        rows = unit.rows if isinstance(unit, Person) else 1
         if isinstance(unit, Person) and self.group_size not in (None, rows):
             raise InvalidInput(
                 f"--group-size {self.group_size} and --unit {self.unit} name two numbers of rows.",

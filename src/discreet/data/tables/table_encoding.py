@@ -16,6 +16,7 @@ from discreet.data.tables.ranges import Range, Ranges, Values, parse_number
 from discreet.data.tables.table import Cells, Chunk, Table, as_texts, is_missing
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
+from discreet.privacy.release import Person
 
 
 @dataclass(frozen=True)
@@ -127,18 +128,19 @@ class EncodedTable(NamedTuple):
         return torch.from_numpy(self.inputs), torch.from_numpy(self.targets)
 
 
-def encode_table(table: Table, encoding: Encoding, most: int | None = None) -> EncodedTable:
+def encode_table(table: Table, encoding: Encoding, person: Person | None = None) -> EncodedTable:
     """Read and encode the whole table.
 
     Args:
-        most: Use at most this number of rows of each person, all in one client. None uses all rows.
+        person: How many rows of each person are used, and in how many clients. None uses all rows.
 
     Raises:
-        InvalidInput: A cell is missing or outside the listed values, or a client has no rows.
+        InvalidInput: A cell is missing or outside the listed values, a client has no rows, or a person is in more
+            clients than was declared.
     """
     clients: dict[str, int] = {}
     owners, inputs, targets, used = [], [], [], []
-    person_rows = None if most is None else PersonRows(most)
+    person_rows = None if person is None else PersonRows(person)
     for chunk in table.chunks():
         names = _read_names(table, chunk, encoding.client_column, "client")
         owners.append(np.array([clients.setdefault(name, len(clients)) for name in names]))

@@ -108,9 +108,9 @@ class TableTask:
     def _read(self, paths: Paths, person: Person | None) -> tuple[EncodedTable, Encoding, DataFacts]:
         ranges = load_ranges(self.ranges, paths.folder)
         table = READERS[self.kind](find_file(self.path, paths.folder))
-        column, at_most = (None, None) if person is None else (person.column, person.at_most)
+        column = None if person is None else person.column
         encoding = Encoding.from_ranges(table, ranges, client=self.client, label=self.label, person=column)
-        rows = encode_table(table, encoding, at_most)
+        rows = encode_table(table, encoding, person)
         data = DataFacts(
             kind="classification" if isinstance(encoding.label, Values) else "regression",
             facts=_describe_data(self, encoding, ranges),
@@ -157,7 +157,8 @@ def clients_from_csv(
         max_multiplicity: The largest number of clients that hold the same example. Only the data's owner can know it,
             and the card says so.
         person: The column that names persons and the number of rows to use of each, if the promise is for a person.
-            Of each person, the first rows in the client of the first row are used.
+            Of each person, the first rows of each client are used; those in the client of the first row, unless
+            `clients_at_most` says that a person may be in several.
         standardise: Whether numbers are also standardised by one noisy sum before training, which the promise pays
             for.
         generator: The source of randomness for the held-out rows. None uses a fixed seed.

@@ -32,7 +32,7 @@ class Task:
         validation: Inputs and targets for choosing settings, which nobody trains on. None if none are held out.
         public: Examples that no client holds and no guarantee covers, as a federation of one client.
         ranges_from_data: Whether columns are scaled by ranges that were taken from the data.
-        person: If set, no person has more than `at_most` rows, or rows in two clients.
+        person: If set, no person has more than its `at_most` rows in a client, or rows in more than `clients_at_most`.
         rows_left_out: Number of rows that were left out for that. This number is private.
         standardisation: Which numbers are to be standardised by a noisy sum before training. None for none.
         columns: The columns of a table, by which new rows are encoded. None if the data is no table.

@@ -25,7 +25,7 @@ def load_task(task: AnyTask, generator: torch.Generator, paths: Paths, person: P
         task: The task, as an experiment file names it.
         generator: The source of randomness for the partition and the held-out examples.
         paths: Where data sets and the experiment's own files are.
-        person: Use at most `at_most` rows of each person, all in one client. None uses all rows.
+        person: Use at most `at_most` rows of each person in each of at most `clients_at_most` clients. None uses all.
 
     Raises:
         InvalidInput: The data is missing or damaged, or the task has no column that names persons.

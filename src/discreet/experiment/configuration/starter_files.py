@@ -144,9 +144,7 @@ def promise_texts(unit: Unit, against: View) -> dict[str, str]:
     """Return the parts of a starter file for this promise: its words, the recipe that keeps it, and the rounds."""
     quoted = f'"{unit}"'
     if isinstance(unit, Person):
-        quoted = (
-            f'{{ kind = "person", column = {json.dumps(unit.column, ensure_ascii=False)}, at_most = {unit.at_most} }}'
-        )
+        quoted = unit.as_toml()
     if unit == "client":
         recipe, rounds, epsilon = (BY_CLIENT if against == "public" else BY_CLIENT_UNSEEN), 30, "8.0"
     else:

@@ -40,20 +40,22 @@ def check_budgets(budgets: Sequence[Budget], privacy: Privacy | None, where: str
             raise InvalidInput(
                 f"{where} has a budget for {_describe(unit)}, and this experiment does not bound the rows of that "
                 "person.",
-                fix=f'Promise for it: unit = {{ kind = "person", column = "{unit.column}", at_most = '
-                f"{unit.at_most} }}; or count in another ledger.",
+                fix=f"Promise for it: unit = {unit.as_toml()}; or count in another ledger.",
             )
         if person is not None and not isinstance(budget.unit, Person):
             raise InvalidInput(
                 f"{where} has a budget for one {unit_name(budget.unit)}, and this experiment, which promises for "
                 f"{_describe(person)}, leaves rows out: one {unit_name(budget.unit)} less may bring another in.",
-                fix=f"Count in a ledger for the same person: --unit person:{person.column}:{person.at_most}.",
+                fix=f"Count in a ledger for the same person: --unit {person.as_option()}.",
             )
 
 
 def assumption(person: Person, *, deployed: bool) -> str:
     """Return the rule by which rows are left out. Real clients see only their own tables."""
-    column, most = repr(person.column), f"{person.at_most:,}"
+    column, most, clients = repr(person.column), f"{person.at_most:,}", f"{person.clients_at_most:,}"
+    if person.clients_at_most > 1:
+        named = {"column": column, "most": most, "clients": clients}
+        return fill("assumes.rows_at_clients" if deployed else "assumes.rows_of_person_in_clients", **named)
     if person.at_most == 1:
         return fill("assumes.one_row_at_client" if deployed else "assumes.one_row_of_person", column=column)
     return fill("assumes.rows_at_client" if deployed else "assumes.rows_of_person", column=column, most=most)
@@ -70,17 +72,24 @@ def owner_notices(person: Person | None, rows_left_out: int) -> Iterator[str]:
         rows = f"{rows_left_out:,} row{' is' if rows_left_out == 1 else 's are'} left out"
         yield (
             f"{rows}: of each person, by column {person.column!r}, at most {_rows(person)} of one client "
-            "are used. This number is about private data: for the data owner's eyes only."
+            f"{'is' if person.at_most == 1 else 'are'} used. This number is about private data: for the "
+            "data owner's eyes only."
         )
 
 
 def _bounds(kept: Person | None, wanted: Person) -> bool:
     """Whether the bound that the data keeps is enough for the bound that is wanted."""
-    return kept is not None and kept.column == wanted.column and kept.at_most <= wanted.at_most
+    return (
+        kept is not None
+        and kept.column == wanted.column
+        and kept.at_most <= wanted.at_most
+        and kept.clients_at_most <= wanted.clients_at_most
+    )
 
 
 def _describe(person: Person) -> str:
-    return f"one person (column {person.column!r}, at most {_rows(person)})"
+    clients = f" in each of at most {person.clients_at_most:,} clients" if person.clients_at_most > 1 else ""
+    return f"one person (column {person.column!r}, at most {_rows(person)}{clients})"
 
 
 def _rows(person: Person) -> str:

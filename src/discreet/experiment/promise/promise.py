@@ -8,7 +8,7 @@ from discreet.algorithms import per_client, soundness
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.declarations import undeclared_parts
 from discreet.algorithms.population import Population
-from discreet.errors import InvalidInput, Unsupported
+from discreet.errors import InvalidInput, UnsoundCombination, Unsupported
 from discreet.experiment.promise.released_rounds import ReleasedRound, compose_rounds
 from discreet.part import PerClient, Positive, Probability, part
 from discreet.privacy.events import Event
@@ -23,7 +23,8 @@ class Privacy:
     """The promise: the whole run reveals at most (epsilon, delta) about one `unit` to the viewer it protects `against`.
 
     Attributes:
-        unit: Whose data is protected: "example", "client", or `Person(column=..., at_most=...)`.
+        unit: Whose data is protected: "example", "client", or `Person(column=..., at_most=...)`, with
+            `clients_at_most` if several clients may hold rows of one person.
         against: From whom: "server", who sees every message; or "public", who only sees released models.
         epsilon: The largest ε. A list gives each client an epsilon of its own.
         delta: The δ of the guarantee, well below 1 over the number of units.
@@ -46,6 +47,11 @@ class Privacy:
     def person(self) -> Person | None:
         """The person whose rows the data must bound; None where the promise is for another unit."""
         return self.unit if isinstance(self.unit, Person) else None
+
+    @property
+    def clients_of_person(self) -> int:
+        """The most clients that hold rows of one person; 1 where the promise is for another unit."""
+        return 1 if self.person is None else self.person.clients_at_most
 
 
 class ClientGroup(NamedTuple):
@@ -82,7 +88,14 @@ def promise_event(
     Raises:
         Unsupported: The releases say nothing about the promised unit and viewer.
         InvalidInput: The algorithm releases nothing, so it protects nobody.
+        UnsoundCombination: Clients take turns, and several of them may hold rows of one person.
     """
+    if privacy.clients_of_person > 1 and algorithm.sampling.rounds_joined(population, rounds) < rounds:
+        raise UnsoundCombination(
+            f"Clients take turns, and up to {privacy.clients_of_person} clients may hold rows of one person: the "
+            "rounds of no single client would bound what is learned about the person.",
+            fix='Use sampling = { kind = "everyone" }, or promise for a person in one client.',
+        )
     composed = compose_rounds(algorithm, rounds, population, released)
     overlapping = privacy.unit != "client" and population.max_multiplicity > 1
     # protecting one client does not protect an example that several clients hold
@@ -123,7 +136,9 @@ def client_groups(algorithm: Algorithm, privacy: Privacy | None, population: Pop
             group = tuple(client for client in members if own[client] == epsilon)
             groups.append(ClientGroup(group, alike, replace(privacy, epsilon=epsilon)))
     if population.max_multiplicity > 1 and len(groups) > 1:
-        raise soundness.overlap_error(population)
+        raise soundness.overlap_error(population.max_multiplicity, "the same example")
+    if privacy is not None and privacy.clients_of_person > 1 and len(groups) > 1:
+        raise soundness.overlap_error(privacy.clients_of_person, "rows of one person")
     return groups
 
 

@@ -96,4 +96,4 @@ def _compose_event(planned: Release, actual: Mapping[tuple[Release, ...], int]) 
 
 
 def _release_kind(release: Release) -> tuple[Any, ...]:
-    return release.unit, release.relation, release.view, release.clients
+    return release.unit, release.relation, release.view, release.clients, release.separate

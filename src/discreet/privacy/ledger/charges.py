@@ -6,8 +6,9 @@ from typing import NamedTuple, TypeAlias
 
 from discreet.errors import Unsupported
 from discreet.privacy.events import Composed, Event, SampledWithoutReplacement, steps
+from discreet.privacy.groups import clients_event, person_event
 from discreet.privacy.ledger.entries import Budget
-from discreet.privacy.release import Person, Relation, Release, Unit, View, group_event
+from discreet.privacy.release import Person, Relation, Release, Unit, View
 
 # A guarantee against the server also holds against the public, which sees less. So does one against another client,
 # which sees the released models and its own noise. No other view follows from another: a server may see each update,
@@ -119,15 +120,25 @@ def _charge_as_group(release: Release, budget: Budget) -> Charge:
         )
     _refuse_presence_for_content(release, budget)
     assert isinstance(budget.unit, Person)  # `_readings` offers this to persons only
-    return Charge(release.clients, group_event(release.event, budget.unit.at_most), "add_or_remove")
+    event = person_event(release.event, budget.unit, separate=release.separate)
+    return Charge(_payers(release, budget), event, "add_or_remove")
 
 
 def _charge_as_client_change(release: Release, budget: Budget) -> Charge:
     """Price a change to an example or a person as the replacement of the client that holds it.
 
-    Any change within one client turns its update into another of at most the same norm.
+    Any change within one client turns its update into another of at most the same norm. A person changes the updates of
+    all clients that hold rows of theirs.
     """
-    return Charge(release.clients, release.event, "replace")
+    clients = budget.unit.clients_at_most if isinstance(budget.unit, Person) else 1
+    event = clients_event(release.event, clients, separate=release.separate)
+    return Charge(_payers(release, budget), event, "replace")
+
+
+def _payers(release: Release, budget: Budget) -> tuple[int, ...] | None:
+    """Return the clients that are charged: all of them if a person may be in several, who may join different rounds."""
+    in_several = isinstance(budget.unit, Person) and budget.unit.clients_at_most > 1
+    return None if in_several else release.clients
 
 
 def _check_relation(charge: Charge, budget: Budget) -> Charge:

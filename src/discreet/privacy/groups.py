@@ -1,0 +1,89 @@
+"""What is revealed about a group, such as the rows of one person, from what is revealed about one member."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from discreet.errors import Unsupported
+from discreet.privacy import events
+from discreet.privacy.events import Event, Step, repeat_event, scale_sensitivity
+from discreet.privacy.release import Person
+
+LARGEST_GROUP = 1000  # of which it is counted how many were drawn; larger ones count as drawn whole
+
+
+def person_event(event: Event, person: Person, *, separate: bool) -> Event:
+    """Return the event for all rows of a person, from that for one row.
+
+    Guarantee: it dominates the true pair under add-or-remove and zero-out. In separate releases of the clients, the
+    worst is the most rows in each of the most clients; in one sum, all of these rows are one group.
+    """
+    if separate:
+        return repeat_event(group_event(event, person.at_most), person.clients_at_most)
+    return group_event(event, person.rows)
+
+
+def clients_event(event: Event, clients: int, *, separate: bool) -> Event:
+    """Return the event for replacing the updates of several clients at once, from that for one client.
+
+    Guarantee: it dominates the true pair under replace. Clients in one sum move it together; if they are sampled, any
+    of them that is drawn counts as all of them.
+    """
+    return repeat_event(event, clients) if separate else whole_group_event(event, clients)
+
+
+def group_event(event: Event, size: int) -> Event:
+    """Return the event for a group: a unit that holds up to `size` of the units it was priced for.
+
+    Guarantee: it dominates the true pair under add-or-remove and zero-out, which leave the same sums. With Gaussian
+    noise a Poisson sample draws a binomial number of the members. With other noise, and for a large group, the group
+    counts as drawn whole.
+    """
+    return _change_steps(event, lambda step: _group_step(step, size))
+
+
+def whole_group_event(event: Event, size: int) -> Event:
+    """Return the event for a group that counts as drawn whole as soon as one member is in the sample.
+
+    Guarantee: it dominates the true pair under every relation. The group is in a Poisson sample with probability
+    1 − (1−q)^size, and hockey-stick divergences are convex in the number of members drawn, so all of them is the worst.
+    """
+    return _change_steps(event, lambda step: _whole_group_step(step, size))
+
+
+def _change_steps(event: Event, change: Callable[[Step], Step]) -> Event:
+    match event:
+        case events.Repeated():
+            return events.Repeated(count=event.count, event=_change_steps(event.event, change))
+        case events.Composed():
+            return events.Composed(events=tuple(_change_steps(part, change) for part in event.events))
+        case _:
+            return change(event)
+
+
+def _group_step(step: Step, size: int) -> Step:
+    match step:
+        case events.PoissonSampled(sampling_rate=rate, event=events.GaussianNoise() as noise) if size <= LARGEST_GROUP:
+            return events.PoissonSampledGroup(sampling_rate=rate, group_size=size, event=noise)
+        case events.PoissonSampledGroup():
+            return replace(step, group_size=step.group_size * size)
+        case _:
+            return _whole_group_step(step, size)
+
+
+def _whole_group_step(step: Step, size: int) -> Step:
+    if size == 1:
+        return step
+    match step:
+        case events.PoissonSampledGroup(sampling_rate=rate, group_size=members, event=noise):
+            return _whole_group_step(events.PoissonSampled(sampling_rate=rate, event=noise), members * size)
+        case events.PoissonSampled(sampling_rate=rate, event=noise):
+            any_member = -math.expm1(size * math.log1p(-rate)) if rate < 1 else 1.0
+            return events.PoissonSampled(sampling_rate=any_member, event=scale_sensitivity(noise, size))
+        case events.SampledWithoutReplacement():
+            raise Unsupported(
+                "Groups under sampling without replacement have no accountant here.",
+                fix="Sample by Poisson, or without sampling.",
+            )
+        case _:
+            return scale_sensitivity(step, size)
