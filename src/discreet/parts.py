@@ -35,7 +35,7 @@ from discreet.algorithms.training import (
 )
 from discreet.algorithms.training.batches import Batch, Batches
 from discreet.algorithms.training.exposure import ExampleBound, Exposure, expose_update
-from discreet.algorithms.training.schedules import Constant, Exponential, Harmonic, Inverse, Schedule
+from discreet.algorithms.training.schedules import Constant, Cosine, Exponential, Harmonic, Inverse, Schedule, StepDecay
 from discreet.params import Params, add, norms, scale
 from discreet.privacy.events import GaussianNoise, LaplaceNoise, PoissonSampled, SampledWithoutReplacement
 from discreet.randomness.streams import Rows, Streams
@@ -51,6 +51,7 @@ __all__ = [
     "BroadcastGradients",
     "Constant",
     "ConvexLocal",
+    "Cosine",
     "DenoisedRelease",
     "DistributedGaussian",
     "DpSgd",
@@ -91,6 +92,7 @@ __all__ = [
     "ServerTopK",
     "Shards",
     "Sparsifier",
+    "StepDecay",
     "Streams",
     "TopK",
     "add",

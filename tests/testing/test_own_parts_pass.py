@@ -12,7 +12,15 @@ from discreet.algorithms.sampling import FixedSize
 from discreet.algorithms.server_optimizers import AnyServer, ServerAdam, ServerSgd
 from discreet.algorithms.sparsifiers import AllCoordinates, PublicTopK, PublishedTopK, RandomK, ServerTopK, TopK
 from discreet.algorithms.training import BroadcastGradients, LocalSgd
-from discreet.algorithms.training.schedules import AnySchedule, Constant, Exponential, Harmonic, Inverse
+from discreet.algorithms.training.schedules import (
+    AnySchedule,
+    Constant,
+    Cosine,
+    Exponential,
+    Harmonic,
+    Inverse,
+    StepDecay,
+)
 from discreet.errors import UnsoundCombination
 from discreet.params import count_values
 from discreet.testing import check_aggregation, check_schedule, check_server_optimizer
@@ -20,7 +28,14 @@ from discreet.testing.mechanism_check import synthetic_model, try_mechanism
 
 AGGREGATIONS = [Plain(), Lattice(), Lattice(bits=16), Lattice(rotated=True), Lattice(bits=16, rotated=True)]
 SERVERS = [ServerSgd(), ServerSgd(momentum=0.9, learning_rate=0.3), ServerAdam()]
-SCHEDULES = [Constant(), Exponential(decay=0.9), Inverse(decay=0.1), Harmonic(gamma=3.0)]
+SCHEDULES = [
+    Constant(),
+    Exponential(decay=0.9),
+    Inverse(decay=0.1),
+    Harmonic(gamma=3.0),
+    StepDecay(every=20, decay=0.5),
+    Cosine(length=60),
+]
 
 SPARSIFIERS = [
     AllCoordinates(),

@@ -1,5 +1,6 @@
 """Learning rate schedules, as factors by k: the number of the round or, in gradient descent, of the iteration."""
 
+import math
 from abc import abstractmethod
 from typing import Annotated, Literal, Protocol, TypeAlias
 
@@ -7,7 +8,7 @@ from pydantic import Field
 
 from discreet.contract import contract
 from discreet.own_part import OwnPart
-from discreet.part import NonNegative, Positive, Rate, part
+from discreet.part import Count, NonNegative, Positive, Rate, part
 
 
 @contract("schedule", is_postprocessing=True)
@@ -66,6 +67,35 @@ class Harmonic(Schedule):
         return 1 / (k + self.gamma)
 
 
+@part
+class StepDecay(Schedule):
+    """decay^⌊k/every⌋: the factor is multiplied by `decay` after each `every` rounds."""
+
+    kind: Literal["step"] = "step"
+    every: Count
+    decay: Rate
+
+    def factor(self, k: int) -> float:
+        return float(self.decay ** (k // self.every))
+
+
+@part
+class Cosine(Schedule):
+    """Half a cosine wave, from 1 at k = 0 down to `lowest` at k = `length`, where it stays (Loshchilov & Hutter 2017).
+
+    `length` is usually the number of rounds. `lowest` is above 0: a round with a learning rate of 0 would spend ε and
+    change nothing.
+    """
+
+    kind: Literal["cosine"] = "cosine"
+    length: Count
+    lowest: Rate = 0.01
+
+    def factor(self, k: int) -> float:
+        above = (1 + math.cos(math.pi * min(k, self.length) / self.length)) / 2
+        return self.lowest + (1 - self.lowest) * above
+
+
 AnySchedule: TypeAlias = Annotated[
-    Constant | Exponential | Inverse | Harmonic, Field(discriminator="kind"), OwnPart(Schedule)
+    Constant | Exponential | Inverse | Harmonic | StepDecay | Cosine, Field(discriminator="kind"), OwnPart(Schedule)
 ]
