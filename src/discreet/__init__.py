@@ -26,7 +26,7 @@ _WHERE = {
     "Session": "discreet.experiment.loop.session",
     "clients_from_arrays": "discreet.data.tasks.from_arrays",
     "clients_from_csv": "discreet.data.tables.table_task",
-    "clients_from_datasets": "discreet.data.tasks.from_arrays",
+    "clients_from_datasets": "discreet.data.tasks.from_datasets",
     "clients_from_parquet": "discreet.data.tables.table_task",
     "load": "discreet.api",
     "session": "discreet.api",

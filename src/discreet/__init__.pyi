@@ -24,7 +24,7 @@ from discreet.api.training_session import train as train
 from discreet.data.tables.table_task import clients_from_csv as clients_from_csv
 from discreet.data.tables.table_task import clients_from_parquet as clients_from_parquet
 from discreet.data.tasks.from_arrays import clients_from_arrays as clients_from_arrays
-from discreet.data.tasks.from_arrays import clients_from_datasets as clients_from_datasets
+from discreet.data.tasks.from_datasets import clients_from_datasets as clients_from_datasets
 from discreet.experiment.loop.callbacks import Callback as Callback
 from discreet.experiment.loop.session import Session as Session
 from discreet.experiment.promise.promise import Privacy as Privacy

@@ -1,13 +1,12 @@
-"""Arrays and datasets become clients, or a sentence says why they can't."""
+"""Arrays become clients, or a sentence says why they can't."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset
 
-from discreet.data.tasks.from_arrays import clients_from_arrays, clients_from_datasets
+from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.errors import InvalidInput
 
 INPUTS = np.arange(12.0).reshape(6, 2)
@@ -34,10 +33,6 @@ def test_public_examples_are_nobodys():
     task = clients_from_arrays(INPUTS, LABELS, sizes=[6], public=(INPUTS[:2] + 1, [2, 0]))
     assert task.public is not None
     assert (task.public.inputs.tolist(), task.public.targets.tolist()) == ([[1, 2], [3, 4]], [2, 0])
-    nobodys = TensorDataset(torch.ones(3, 2), torch.tensor([0, 1, 1]))
-    found = clients_from_datasets([TensorDataset(torch.zeros(1, 2), torch.tensor([0]))], classes=2, public=nobodys)
-    assert found.public is not None
-    assert found.public.sizes == (3,)
     with pytest.raises(InvalidInput, match="The public inputs and their targets must count the same examples"):
         clients_from_arrays(INPUTS, LABELS, sizes=[6], public=(INPUTS, 1))
 
@@ -105,79 +100,3 @@ def test_what_does_not_fit_is_said_in_a_sentence(arguments: dict[str, Any], sent
     given = {"inputs": INPUTS, "targets": LABELS, "sizes": [6], "classes": 3, **arguments}
     with pytest.raises(InvalidInput, match=sentence.replace("(", r"\(")):
         clients_from_arrays(given.pop("inputs"), given.pop("targets"), **given)
-
-
-class Pairs(Dataset[Any]):
-    def __init__(self, *items: Any) -> None:
-        self.items = items
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, index: int) -> Any:
-        return self.items[index]
-
-
-class Stream(IterableDataset[Any]):
-    def __iter__(self) -> Any:
-        return iter([(np.zeros(2), 1), (np.ones(2), 0)])
-
-
-def test_one_dataset_a_client():
-    known = TensorDataset(torch.zeros(3, 2), torch.tensor([0, 1, 1]))
-    task = clients_from_datasets(
-        [known, Pairs(([1.0, 2.0], 0)), Stream()], classes=2, test=known, names=["x", "y", "z"]
-    )
-    assert (task.client_names, task.train.sizes) == (("x", "y", "z"), (3, 1, 2))
-    assert task.train.inputs[3].tolist() == [1, 2]
-    assert len(task.test_inputs) == 3
-
-
-@pytest.mark.parametrize(
-    ("datasets", "sentence"),
-    [
-        ([], "no dataset"),
-        ([Pairs()], "dataset 0 has none"),
-        ([Pairs(1)], "must be"),
-        ([Pairs(("text", 1))], "must be"),
-        ([Pairs(([1.0], 0), ([1.0, 2.0], 0))], "differ in shape"),
-        ([Pairs(([1.0], 0)), Pairs(([1.0, 2.0], 0))], "dataset 1"),
-    ],
-)
-def test_datasets_that_do_not_fit_are_refused(datasets: list[Any], sentence: str):
-    with pytest.raises(InvalidInput, match=sentence):
-        clients_from_datasets(datasets)
-
-
-WHOLE = TensorDataset(torch.arange(12.0).reshape(6, 2), torch.tensor([0, 1, 0, 1, 0, 1]))
-
-
-@pytest.mark.parametrize(
-    ("datasets", "clients"),
-    [
-        ([WHOLE, WHOLE], 2),
-        ([Subset(WHOLE, [0, 1]), Subset(WHOLE, [1, 2]), Subset(WHOLE, [1])], 3),
-        ([WHOLE, Subset(WHOLE, [5])], 2),
-        ([Subset(Subset(WHOLE, [4, 5]), [0]), Subset(WHOLE, [-2])], 2),
-        ([ConcatDataset([Subset(WHOLE, [0]), Subset(WHOLE, [1])]), Subset(WHOLE, [1])], 2),
-        ([Subset(WHOLE, torch.tensor([0, 1]).tolist()), Subset(WHOLE, np.array([1]).tolist())], 2),
-    ],
-    ids=["the same twice", "three subsets", "whole and part", "a part's part", "joined parts", "indices of any kind"],
-)
-def test_an_example_that_is_seen_in_more_clients_than_declared_is_refused(datasets: list[Any], clients: int):
-    with pytest.raises(
-        InvalidInput, match=rf"{clients} datasets contain the same example .* max_multiplicity={clients}"
-    ):
-        clients_from_datasets(datasets, classes=2, max_multiplicity=clients - 1)
-    task = clients_from_datasets(datasets, classes=2, max_multiplicity=clients)
-    assert task.train.population.max_multiplicity == clients
-
-
-def test_parts_of_one_dataset_without_a_common_item_are_fine():
-    task = clients_from_datasets([Subset(WHOLE, [0, 2, 4]), Subset(WHOLE, [1, 3]), Stream()], classes=2)
-    assert task.train.sizes == (3, 2, 2)
-
-
-def test_a_client_who_holds_an_example_twice_is_refused_whatever_is_declared():
-    with pytest.raises(InvalidInput, match="Dataset 1 contains item 3 of its underlying dataset 2 times"):
-        clients_from_datasets([Subset(WHOLE, [0]), Subset(WHOLE, [3, 3])], classes=2, max_multiplicity=5)

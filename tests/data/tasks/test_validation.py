@@ -10,7 +10,8 @@ from discreet.data.partition import Iid, OverlappingSplit
 from discreet.data.tables.table_task import TableTask, clients_from_csv
 from discreet.data.tasks.digits import Digits
 from discreet.data.tasks.examples import Examples
-from discreet.data.tasks.from_arrays import clients_from_arrays, clients_from_datasets
+from discreet.data.tasks.from_arrays import clients_from_arrays
+from discreet.data.tasks.from_datasets import clients_from_datasets
 from discreet.data.tasks.task import Task, training_size
 from discreet.errors import InvalidInput
 from discreet.paths import Paths

@@ -1,4 +1,4 @@
-"""Detect torch datasets that share examples: the same dataset object, or subsets of one dataset."""
+"""Count in how many clients an item of a torch dataset is: the same dataset object, or subsets of one dataset."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from discreet.lazy_torch import torch
 Origin: TypeAlias = tuple[int, int]  # (id of the underlying dataset, index of the item in it)
 
 
-def check_multiplicity(datasets: Sequence[torch.utils.data.Dataset[Any]], most: int) -> None:
-    """Refuse an item that more than `most` clients hold, or that one client holds twice.
+def count_multiplicity(datasets: Sequence[torch.utils.data.Dataset[Any]], declared: int | None) -> int:
+    """Return the largest number of clients that hold the same item, or what is declared if that is not less.
 
-    Guarantee: what is refused does overlap. What passes may overlap too, because copies of an example are not detected.
+    Guarantee: the result is never smaller than the number of clients that share an index of one dataset. Copies of an
+    example are not detected.
+
+    Raises:
+        InvalidInput: More clients share an item than declared, or one client holds an item twice.
     """
     held: Counter[Origin] = Counter()
     for number, dataset in enumerate(datasets):
@@ -29,19 +33,20 @@ def check_multiplicity(datasets: Sequence[torch.utils.data.Dataset[Any]], most: 
             )
         held.update(own.keys())
     item, clients = max(held.items(), key=lambda entry: entry[1], default=((0, 0), 1))
-    if clients > most:
+    if declared is not None and clients > declared:
         raise InvalidInput(
             f"{clients} datasets contain the same example (item {item[1]} of one dataset), and max_multiplicity = "
-            f"{most} says that at most {most} {'does' if most == 1 else 'do'}.",
+            f"{declared} says that at most {declared} {'does' if declared == 1 else 'do'}.",
             fix=f"Give each client items of its own, or set max_multiplicity={clients}: ε then counts all of them.",
         )
+    return clients if declared is None else declared
 
 
 def _origins(dataset: Any) -> list[Origin]:
-    """Return the origin of each item. A dataset without a length counts as one item: it can be read only once."""
+    """Return the origin of each item."""
     if isinstance(dataset, torch.utils.data.Subset):
         inner = _origins(dataset.dataset)
         return [inner[int(index)] for index in dataset.indices]
     if isinstance(dataset, torch.utils.data.ConcatDataset):
         return [origin for part in dataset.datasets for origin in _origins(part)]
-    return [(id(dataset), index) for index in range(len(dataset) if hasattr(dataset, "__len__") else 1)]
+    return [(id(dataset), index) for index in range(len(dataset))]

@@ -1,4 +1,4 @@
-"""Build a task in Python: from arrays or tensors, or from one torch Dataset per client."""
+"""Build a task in Python from arrays or tensors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from discreet.data.federation import Federation
 from discreet.data.tables.table import is_missing
-from discreet.data.tasks.dataset_overlap import check_multiplicity
 from discreet.data.tasks.task import Kind, Task
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
@@ -70,69 +69,7 @@ def clients_from_arrays(
         names = tuple(f"client {number}" for number in range(len(counts)))
     multiplicity = from_plain(Count, max_multiplicity)
     others = OtherExamples(test, validation, validation_fraction, public)
-    return _build_task(name, Federation(all_inputs, all_targets, counts, multiplicity), names, classes, others)
-
-
-def clients_from_datasets(
-    datasets: Sequence[torch.utils.data.Dataset[Any]],
-    *,
-    classes: int | None = None,
-    test: torch.utils.data.Dataset[Any] | None = None,
-    validation: torch.utils.data.Dataset[Any] | None = None,
-    validation_fraction: float = 0.0,
-    public: torch.utils.data.Dataset[Any] | None = None,
-    names: Sequence[str] | None = None,
-    max_multiplicity: int = 1,
-    name: str = "datasets",
-) -> Task:
-    """Build a task from torch datasets, one per client. Their items are pairs (input, target) of numbers or tensors.
-
-    Args:
-        datasets: One dataset per client.
-        classes: The number of classes, if it is public. None takes it from the targets, and the card says so.
-        test: A dataset for evaluation, which no guarantee covers.
-        validation: A dataset for choosing settings, which no guarantee covers either.
-        validation_fraction: The share of each client's examples that is held out for that instead. The same examples
-            are drawn each time.
-        public: A dataset that belongs to no client. Only the sparsifier `public_top_k` uses it.
-        names: One name per client. None numbers the clients.
-        max_multiplicity: The largest number of clients that hold the same example. Datasets that share more items,
-            because one is passed twice or two are subsets of one dataset, are refused. Copies are not detected.
-        name: The name of the task in reports.
-
-    Returns:
-        A task for `discreet.train`.
-
-    Raises:
-        InvalidInput: An item is not a pair of numbers, shapes differ, a dataset is empty, or examples are shared by
-            more clients than `max_multiplicity` says.
-
-    Example:
-        >>> from torch import tensor
-        >>> from torch.utils.data import TensorDataset
-        >>> first = TensorDataset(tensor([[0.1], [0.9]]), tensor([0, 1]))
-        >>> second = TensorDataset(tensor([[0.4]]), tensor([0]))
-        >>> clients_from_datasets([first, second], classes=2, names=["a", "b"]).train.sizes
-        (2, 1)
-    """
-    if not datasets:
-        raise InvalidInput("A federation needs at least one client, and got no dataset.")
-    check_multiplicity(datasets, multiplicity := from_plain(Count, max_multiplicity))
-    client_names = tuple(names) if names is not None else tuple(f"client {number}" for number in range(len(datasets)))
-    parts = [_stack_items(dataset, f"dataset {number}") for number, dataset in enumerate(datasets)]
-    shapes = [tuple(inputs.shape[1:]) for inputs, _ in parts]
-    if other := [number for number, shape in enumerate(shapes) if shape != shapes[0]]:
-        raise InvalidInput(
-            f"Inputs must have one shape, and dataset 0 has {shapes[0]}, dataset {other[0]} {shapes[other[0]]}."
-        )
-    sizes = tuple(len(inputs) for inputs, _ in parts)
-    flat = torch.cat([inputs for inputs, _ in parts]), torch.cat([targets for _, targets in parts])
-    datasets_by_use = {"test": test, "validation": validation, "public": public}
-    arrays = {
-        use: None if one is None else _stack_items(one, f"the {use} dataset") for use, one in datasets_by_use.items()
-    }
-    others = OtherExamples(arrays["test"], arrays["validation"], validation_fraction, arrays["public"])
-    return _build_task(name, Federation(*flat, sizes, multiplicity), client_names, classes, others)
+    return build_task(name, Federation(all_inputs, all_targets, counts, multiplicity), names, classes, others)
 
 
 def describe_multiplicity(multiplicity: int) -> str:
@@ -149,9 +86,24 @@ class OtherExamples(NamedTuple):
     public: tuple[Any, Any] | None
 
 
-def _build_task(
-    name: str, train: Federation, names: tuple[str, ...], classes: int | None, others: OtherExamples
+def build_task(
+    name: str,
+    train: Federation,
+    names: tuple[str, ...],
+    classes: int | None,
+    others: OtherExamples,
+    overlap: str | None = None,
 ) -> Task:
+    """Build a task from the clients' examples and others.
+
+    Args:
+        name: The name of the task in reports.
+        train: The clients' examples.
+        names: One name per client.
+        classes: The number of classes. None takes it from the targets, and the card says so.
+        others: The examples that no client trains on.
+        overlap: How many clients hold the same example, for the card. None says what the owner declared.
+    """
     kind: Kind = "regression" if train.targets.is_floating_point() else "classification"
     not_covered: tuple[str, ...] = ()
     if classes is None and kind == "regression":
@@ -162,7 +114,7 @@ def _build_task(
     test, validation, fraction = others.test, others.validation, from_plain(Share, others.validation_fraction)
     if validation is not None and fraction:
         raise InvalidInput("Validation examples are either passed in or a share of each client's examples, not both.")
-    facts = [fill("data.as_given"), describe_multiplicity(train.max_multiplicity)]
+    facts = [fill("data.as_given"), overlap or describe_multiplicity(train.max_multiplicity)]
     if validation is not None:
         facts.append(fill("data.validation_given"))
     inputs, targets = (train.inputs[:0], train.targets[:0]) if test is None else _as_pair("test inputs", *test)
@@ -191,7 +143,7 @@ def _public_examples(public: tuple[Any, Any] | None) -> Federation | None:
 
 def _as_pair(which: str, inputs: Any, targets: Any) -> tuple[Tensor, Tensor]:
     """Convert inputs and targets to tensors, and check that they count the same examples."""
-    all_inputs, all_targets = _as_tensor(which, inputs), _as_tensor(f"targets of the {which}", targets)
+    all_inputs, all_targets = as_tensor(which, inputs), as_tensor(f"targets of the {which}", targets)
     if all_inputs.dim() == 0 or all_targets.dim() == 0 or len(all_inputs) != len(all_targets):
         raise InvalidInput(
             f"The {which} and their targets must count the same examples, and have the shapes "
@@ -222,25 +174,7 @@ def _group_by_client(clients: Any, examples: int) -> tuple[tuple[str, ...], tupl
     return tuple(map(str, names)), sizes, ranks.argsort(stable=True)
 
 
-def _stack_items(dataset: Any, which: str) -> tuple[Tensor, Tensor]:
-    """Read every item of a dataset, and stack inputs and targets."""
-    try:
-        items = [dataset[i] for i in range(len(dataset))] if hasattr(dataset, "__len__") else list(dataset)
-        pairs = [(torch.as_tensor(one), torch.as_tensor(target)) for one, target in items]
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InvalidInput(
-            f"The items of {which} must be (input, target) with numbers in both: {error}.",
-            fix="Turn images into tensors with the dataset's transform.",
-        ) from None
-    if not pairs:
-        raise InvalidInput(f"Every client needs an example, and {which} has none.", fix="Leave it out.")
-    if len({(one.shape, target.shape) for one, target in pairs}) > 1:
-        raise InvalidInput(f"The items of {which} differ in shape.", fix="Crop or pad them to one shape.")
-    inputs, targets = (torch.stack(list(column)) for column in zip(*pairs, strict=True))
-    return _as_tensor("inputs", inputs), _as_tensor("targets", targets)
-
-
-def _as_tensor(which: str, values: Any) -> Tensor:
+def as_tensor(which: str, values: Any) -> Tensor:
     """Copy values to a CPU tensor: floating-point numbers as float32, whole numbers as int64."""
     try:
         tensor = values.detach() if isinstance(values, torch.Tensor) else torch.tensor(np.asarray(values))
