@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from discreet.cli.compare import run_progress
+from discreet.cli.comparison_progress import run_progress
 from discreet.experiment.comparison import cells, comparison
 from discreet.experiment.comparison.cells import Cell
 from discreet.experiment.comparison.comparison_results import Result, ResultsFile

@@ -8,10 +8,11 @@ import pytest
 
 from discreet.planning.planner.planner_server import PlannerServer
 from discreet.report import comparison_page, picture_page, run_page
+from discreet.report.comparison_rows import Row
 from tests.browser.test_planner import expect
 from tests.report import test_picture_files
 from tests.report.conftest import certified_guarantee, run  # noqa: F401 - fixtures
-from tests.report.test_comparison_page import COMMAND, result, row
+from tests.report.test_comparison_page import COMMAND, OPEN, result, row
 
 pytestmark = pytest.mark.browser
 SMALLEST = 11  # pixels of a letter
@@ -34,7 +35,7 @@ FIND_OVERLAPS = """() => [...document.querySelectorAll("svg")].flatMap((chart) =
 })"""
 
 
-@pytest.fixture(params=["report", "comparison", "sweep", "trade-off", "planner"])
+@pytest.fixture(params=["report", "comparison", "sweep", "promises", "trade-off", "planner"])
 def address(request: Any, run: Path, planner: PlannerServer, tmp_path: Path) -> str:  # noqa: F811
     """The address of one of our pages."""
     if request.param == "planner":
@@ -44,13 +45,36 @@ def address(request: Any, run: Path, planner: PlannerServer, tmp_path: Path) -> 
     if request.param == "trade-off":
         page = picture_page.render_page(test_picture_files.PICTURE)
     else:
-        names = ("digits", "a_name_that_is_longer_than_most_of_them_are")
+        names: tuple[str, ...] = ("digits", "a_name_that_is_longer_than_most_of_them_are")
         swept: dict[str, Any] = {"epochs": "2"} if request.param == "sweep" else {}
         rows = [row(result(0.8 + place / 50), result(0.84), name=name, **swept) for place, name in enumerate(names)]
+        if request.param == "promises":
+            rows = ten_methods()
         page = comparison_page.render_page(rows, COMMAND)
     path = tmp_path / "page.html"
     path.write_text(page, encoding="utf-8")
     return path.as_uri()
+
+
+def ten_methods() -> list[Row]:
+    """Return ten rows of three kinds of promise, with a setting that was chosen on validation data."""
+    client = {"unit": "client", "against": "public", "epsilon": 8.0, "delta": 1e-2}
+    promises: list[dict[str, Any]] = [{}, client, OPEN]
+    chosen = {"algorithm.learning_rate": ["0.5", "2"]}
+    return [
+        Row(
+            f"method_number_{place}",
+            {},
+            [
+                result(0.6 + place / 50 + seed / 90, validation={"accuracy": 0.7}, **promises[place % 3])
+                for seed in (0, 1)
+            ],
+            2,
+            chosen,
+            tried=3,
+        )
+        for place in range(10)
+    ]
 
 
 @pytest.fixture(params=[(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")], ids=str)
@@ -73,6 +97,12 @@ def test_it_fits_and_can_be_read(page: Any):
     assert texts
     assert [text for text in texts if text["size"] < SMALLEST or text["outside"] > 1] == []
     assert page.evaluate(FIND_OVERLAPS) == []
+
+
+def test_no_table_of_a_comparison_and_no_command_is_cut_off(page: Any):
+    find = """() => [...document.querySelectorAll(".scroll:has(> .stack), pre.wrap")]
+      .filter(box => box.scrollWidth > box.clientWidth).map(box => box.getAttribute("aria-label"))"""
+    assert page.evaluate(find) == []
 
 
 def test_every_chart_has_a_name_words_and_its_numbers(page: Any):

@@ -92,6 +92,12 @@ def test_a_run_that_diverges_is_shown_as_what_it_is(discreet: Discreet):
         ("small.toml --sweep privacy.unit=example,client", 2, "small, privacy.unit=client: The promise is about"),
         ("small.toml open.toml --sweep task.clients=3,100000", 2, "small, task.clients=100000: "),
         ("small.toml --sweep algorithm.noise_multiplier=5,0.1", 3, "small, algorithm.noise_multiplier=0.1: "),
+        ("small.toml --choose algorithm.clip_norm=1,2", 2, "holds none out. Set it in the task, or add: --set"),
+        ("small.toml --choose privacy.epsilon=1,2", 2, "would choose the promise by its results"),
+        ("small.toml --choose rounds", 2, "--choose needs NAME=V1,V2,…, and got 'rounds'. For example: --choose"),
+        ("small.toml --choose rounds=1,2 --sweep rounds=1,2", 2, "is there twice"),
+        ("small.toml --latex table.pdf", 2, "The file of --latex must end in .tex"),
+        ("small.toml --picture nowhere/table.pdf", 2, "there is no folder nowhere"),
         ("small.toml --seeds 0", 2, "--seeds"),
         ("small.toml --device tpu", 2, "--device"),
         ("", 2, "Missing argument 'FILE...'"),
@@ -164,3 +170,34 @@ def test_every_line_of_results_is_whole_and_says_how_it_went(discreet: Discreet,
     found = json.loads(line)
     assert [each["round"] for each in found["history"]] == [2, 4]
     assert set(found) >= {"key", "name", "swept", "seed", "metrics", "epsilon", "delta", "seconds", "device"}
+
+
+def test_settings_are_chosen_on_validation_data_and_reported_on_test_data(discreet: Discreet, folder: Path):
+    line = (
+        "compare small.toml open.toml --seeds 2 --choose algorithm.learning_rate=0.01,1 "
+        "--set task.validation_fraction=0.2 --out chosen --latex t.tex --csv t.csv --picture t.svg"
+    )
+    ran = discreet(line)
+    assert ran.code == 0
+    assert max(map(len, ran.out.splitlines())) <= 80
+    said = " ".join(ran.out.split())
+    assert "For each seed, algorithm.learning_rate was chosen from 2 settings by the accuracy on its" in said
+    assert "Written: t.tex, t.csv, t.svg" in said
+    again = discreet(f"{line} --json").json
+    assert (again["runs"], again["wanted"], again["files"]) == (8, 8, ["t.tex", "t.csv", "t.svg"])
+    kept = [json.loads(each) for each in (folder / "chosen" / "results.jsonl").read_text().splitlines()]
+    for row in again["rows"]:
+        for seed in (0, 1):
+            tried = [each for each in kept if (each["name"], each["seed"]) == (row["name"], seed)]
+            best = max(tried, key=lambda each: each["validation"]["accuracy"])
+            assert row["chosen"]["algorithm.learning_rate"][seed] == best["swept"]["algorithm.learning_rate"]
+            assert row["values"][seed] == best["metrics"]["accuracy"]
+    assert (folder / "t.tex").read_text().count("\\rule") == 0
+    assert "\\toprule" in (folder / "t.tex").read_text()
+
+
+def test_without_validation_data_the_kept_results_choose_nothing_either(discreet: Discreet):
+    discreet("compare open.toml --seeds 1 --sweep algorithm.learning_rate=0.1,1 --out kept")
+    ran = discreet("compare open.toml --seeds 1 --choose algorithm.learning_rate=0.1,1 --out kept")
+    assert (ran.code, ran.out) == (2, "")
+    assert "--choose compares settings on validation data, and open holds none out" in ran.err

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from discreet.code_version import CodeVersion
-from discreet.report import comparison_page
+from discreet.report import comparison_charts, comparison_page
 from discreet.report.chart_figures import describe, numbers_table
-from discreet.report.comparison_rows import Row, columns, describe_code, describe_shared, notes
+from discreet.report.comparison_columns import columns, describe_shared
+from discreet.report.comparison_rows import Row, describe_code, notes
 
 COMMAND = "discreet compare a.toml b.toml"
 
@@ -115,7 +116,7 @@ def test_the_page_has_the_table_the_picture_the_command_and_loads_nothing():
 
 def test_a_picture_draws_a_line_an_experiment_with_its_errors():
     rows = [row(result(0.5), result(0.7), name=name, epochs=at) for name in "ab" for at in ("1", "2", "16")]
-    chart = comparison_page.metric_chart(rows, "accuracy")
+    chart = comparison_charts.metric_chart(rows, "accuracy")
     assert [line.name for line in chart.curves] == ["a", "b"]
     assert chart.curves[0].points == ((1, 0.6), (2, 0.6), (16, 0.6))
     assert chart.curves[0].errors == pytest.approx((0.1, 0.1, 0.1))
@@ -126,7 +127,7 @@ def test_a_picture_draws_a_line_an_experiment_with_its_errors():
 
 def test_a_second_sweep_makes_more_lines_and_words_make_categories():
     rows = [row(result(), kind=kind, epochs=at) for kind in ("sgd", "adam") for at in ("1", "2")]
-    chart = comparison_page.metric_chart(rows, "accuracy")
+    chart = comparison_charts.metric_chart(rows, "accuracy")
     assert [line.name for line in chart.curves] == ["a, epochs 1", "a, epochs 2"]
     assert (chart.log_x, chart.x_names) == (False, ((0, "sgd"), (1, "adam")))
 
@@ -139,7 +140,7 @@ def test_what_diverged_is_not_drawn_and_said():
 
 
 def test_without_a_sweep_each_experiment_is_a_row_of_the_chart():
-    chart = comparison_page.metric_chart([row(result(0.5)), row(result(0.75), name="<b>")], "accuracy")
+    chart = comparison_charts.metric_chart([row(result(0.5)), row(result(0.75), name="<b>")], "accuracy")
     assert (chart.as_rows, chart.x_names) == (True, ((0, "a"), (1, "<b>")))
     assert chart.curves[0].points == ((0, 0.5), (1, 0.75))
     assert describe(chart).startswith("Dot chart of Accuracy after the last round")

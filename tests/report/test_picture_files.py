@@ -42,9 +42,9 @@ def test_a_pictures_form_is_that_of_its_ending(tmp_path: Path, ending: str, star
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("name", ["a.pdf", "a", "a.png.gz", ".png"])
+@pytest.mark.parametrize("name", ["a.eps", "a", "a.png.gz", ".png"])
 def test_another_ending_is_refused_and_nothing_is_written(tmp_path: Path, name: str):
-    with pytest.raises(InvalidInput, match=r"must end in \.png, \.svg, \.html, and got '.+'\."):
+    with pytest.raises(InvalidInput, match=r"must end in \.png, \.svg, \.pdf, \.html, and got '.+'\."):
         save_picture(PICTURE, tmp_path / name)
     assert not list(tmp_path.iterdir())
 

@@ -1,5 +1,6 @@
 """The metrics of a model: in which order they are shown, which are shares, and how their names are written."""
 
+import math
 from collections.abc import Collection, Mapping
 
 from discreet.words import fill
@@ -28,6 +29,21 @@ def constant_warning(metrics: Mapping[str, float], constant_accuracy: float | No
         f"The model has learned little: always predicting {answer} is {right}. More rows or clients, a larger epsilon, "
         "other rounds, rates or clips may help; `discreet plan` shows the noise beside the signal."
     )
+
+
+def choosing_metric(names: Collection[str]) -> str:
+    """Return the metric by which settings are chosen: accuracy, else the squared error, else the loss.
+
+    A metric of the user's own chooses nothing, since nobody has said whether more of it is better.
+    """
+    return next(name for name in METRICS if name in names)
+
+
+def is_better(metric: str, value: float, other: float) -> bool:
+    """Return whether a value of one of `METRICS` is better than another. What is not finite is worse than any."""
+    if not math.isfinite(value) or not math.isfinite(other):
+        return math.isfinite(value)
+    return value > other if is_share(metric) else value < other
 
 
 def is_share(metric: str) -> bool:

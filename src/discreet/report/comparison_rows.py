@@ -1,40 +1,44 @@
-"""The rows and columns of a comparison's table, as text for the terminal, the page and Markdown."""
+"""The rows of a comparison: means and standard errors, what was promised, and what a reader must know."""
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from discreet.code_version import CodeVersion
-from discreet.experiment.metrics import METRICS, is_share
+from discreet.experiment.metrics import METRICS, choosing_metric, is_share
 from discreet.experiment.run_directory import run_files
-from discreet.privacy.wording import compact, round_up
+from discreet.privacy.wording import compact, join_words
 
 SEEDED = "These runs are seeded, so they protect nobody: each ε{} is what the same run without a seed would certify."
 TUNING = "Choosing a row by its results is tuning, which no ε here covers."
+BY_CHOOSING = "Choose settings on the validation data instead, by --choose."
 DATA_RANGES = "Ranges were taken from the data: no ε here covers what they reveal about it."
 DECLARED = "†"  # marks an epsilon that is not certified
 DASH = "–"
-PROMISE_COLUMNS = ("δ", "protects", "from")  # they say what an ε is about
 
 
 @dataclass(frozen=True)
 class Row:
-    """One cell of a comparison.
+    """One cell of a comparison, or the best of several cells on validation data.
 
     Attributes:
         name: The name of the experiment.
         swept: The value of each swept field, by its path.
         results: The results of the runs that are finished, one for each seed.
         planned_runs: The number of seeds.
+        chosen: The values that each seed chose on its validation data, one for each result, by the field's path.
+        tried: The number of settings that they were chosen from.
     """
 
     name: str
     swept: Mapping[str, str]
     results: Sequence[Mapping[str, Any]]
     planned_runs: int
+    chosen: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    tried: int = 1
 
     @property
     def metric(self) -> str | None:
@@ -45,8 +49,19 @@ class Row:
     @cached_property
     def values(self) -> list[float]:
         """The main metric of each run after its last round; not finite if the run diverged."""
-        numbers = [run_files.json_number(result["metrics"].get(self.metric)) for result in self.results if self.metric]
-        return [math.nan if number is None else number for number in numbers]
+        return self._numbers("metrics", self.metric)
+
+    @property
+    def validation_metric(self) -> str | None:
+        """The metric by which settings are chosen. None without validation data."""
+        names = self.results[0].get("validation") if self.results else None
+        return choosing_metric(names) if names else None
+
+    @cached_property
+    def validation_mean(self) -> float | None:
+        """The mean of the metric on validation data. None without validation data, or if a run diverged."""
+        values = self._numbers("validation", self.validation_metric)
+        return statistics.fmean(values) if values and all(map(math.isfinite, values)) else None
 
     @property
     def diverged_runs(self) -> int:
@@ -98,8 +113,9 @@ class Row:
         return self._mean("seconds")
 
     def common_value(self, name: str) -> Any:
-        """Return a field that is the same in all runs of a cell. None without runs."""
-        return self.results[0][name] if self.results else None
+        """Return a field that is the same in all runs. None without runs, or if they differ by what was chosen."""
+        values = [result[name] for result in self.results]
+        return values[0] if values and all(value == values[0] for value in values) else None
 
     def data(self) -> dict[str, Any]:
         """Return the row as plain data for JSON. A row whose epsilon is not certified has `on_word_of`."""
@@ -109,6 +125,8 @@ class Row:
             "metric": self.metric,
             "mean": self.mean,
             "standard_error": self.standard_error,
+            "validation": self.validation_mean,
+            **({"chosen": dict(self.chosen), "tried": self.tried} if self.chosen else {}),
             "values": [value if math.isfinite(value) else None for value in self.values],
             "diverged": self.diverged_runs,
             "runs": len(self.results),
@@ -130,79 +148,20 @@ class Row:
             return f"{100 * self.mean:.2f}" + ("" if error is None else f" ± {100 * error:.2f}")
         return compact(self.mean, 4) + ("" if error is None else f" ± {compact(error, 2)}")
 
+    def format_validation(self) -> str:
+        """Write the mean of the metric on validation data, a share in percent."""
+        if self.validation_mean is None:
+            return DASH
+        is_percent = is_share(self.validation_metric or "")
+        return f"{100 * self.validation_mean:.2f}" if is_percent else compact(self.validation_mean, 4)
+
+    def _numbers(self, table: str, metric: str | None) -> list[float]:
+        numbers = [run_files.json_number(result[table].get(metric)) for result in self.results if metric]
+        return [math.nan if number is None else number for number in numbers]
+
     def _mean(self, name: str) -> float | None:
         numbers = [result[name] for result in self.results if result[name] is not None]
         return statistics.fmean(numbers) if numbers else None
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of the table.
-
-    Attributes:
-        heading: Its heading.
-        cells: One text for each row.
-        shared_text: A text with a place for the value, used once where all rows share it. Empty to always show it.
-        is_text: Whether the cells are text, aligned to the left, and not numbers.
-    """
-
-    heading: str
-    cells: tuple[str, ...]
-    shared_text: str = ""
-    is_text: bool = False
-
-    @property
-    def shared_value(self) -> str | None:
-        """The value of all rows that have one. None if they differ, or if the column is always shown."""
-        values = {cell for cell in self.cells if cell != DASH}
-        return values.pop() if self.shared_text and len(values) == 1 else None
-
-
-def columns(rows: Sequence[Row]) -> list[Column]:
-    """Return all columns that have a value in some row, without those that repeat a swept field."""
-    metrics = {row.metric for row in rows if row.metric}
-    is_one = len(metrics) == 1
-    results = (
-        row.format_metric() if is_one else " ".join(filter(None, [row.metric, row.format_metric()])) for row in rows
-    )
-    swept = dict.fromkeys(path for row in rows for path in row.swept)
-    is_partial = any(len(row.results) < row.planned_runs for row in rows)
-    some_diverged = any(0 < row.diverged_runs < len(row.results) for row in rows)
-    candidates = [
-        Column("experiment", tuple(row.name for row in rows), is_text=True),
-        *(Column(short, tuple(row.swept[path] for row in rows)) for path, short in short_names(swept).items()),
-        Column(heading(metrics.pop()) if is_one else "test metric", tuple(results)),
-        Column(
-            "diverged", tuple(f"{row.diverged_runs} of {len(row.results)}" if some_diverged else DASH for row in rows)
-        ),
-        Column("runs", tuple(f"{len(row.results)} of {row.planned_runs}" if is_partial else DASH for row in rows)),
-        Column("ε", tuple(_format_epsilon(row) for row in rows)),
-        Column("δ", _format_cells(rows, "delta", compact), "at δ = {}"),
-        Column("protects", _format_cells(rows, "unit", str), "for one {}", is_text=True),
-        Column("from", _format_cells(rows, "against", str), "against the {}", is_text=True),
-        Column("noise", tuple(_format_or_dash(row.noise_multiplier, 4) for row in rows), "noise multiplier {}"),
-        Column("rounds", _format_cells(rows, "rounds", str), "{} rounds"),
-        Column("clients", _format_cells(rows, "clients", str), "{} clients"),
-        Column("seconds", tuple(_format_or_dash(row.seconds, 3) for row in rows)),
-    ]
-    swept_columns = {(column.heading, column.cells) for column in candidates[1 : 1 + len(swept)]}
-    return [
-        column
-        for index, column in enumerate(candidates)
-        if set(column.cells) != {DASH} and (index <= len(swept) or (column.heading, column.cells) not in swept_columns)
-    ]
-
-
-def heading(metric: str) -> str:
-    """Return the heading of a metric, with its unit."""
-    return f"{metric}, %" if is_share(metric) else metric
-
-
-def short_names(paths: Iterable[str]) -> dict[str, str]:
-    """Shorten the path of each swept field to its last name, where that is unambiguous."""
-    full = list(paths)
-    lasts = [path.rpartition(".")[2] for path in full]
-    return {path: last if lasts.count(last) == 1 else path for path, last in zip(full, lasts, strict=True)}
 
 
 def notes(rows: Sequence[Row]) -> list[str]:
@@ -216,7 +175,27 @@ def notes(rows: Sequence[Row]) -> list[str]:
         sentences.append(f"ε with {DECLARED} is not certified, on the word of {' and '.join(declared)}.")
     if any(result.get("data_ranges") for row in rows for result in row.results):
         sentences.append(DATA_RANGES)
-    return [*sentences, f"{describe_seeds(rows)} {TUNING}"]
+    if any(row.chosen for row in rows):
+        sentences.append(describe_choice(rows))
+    return [*sentences, f"{describe_seeds(rows)} {describe_tuning(rows)}"]
+
+
+def describe_choice(rows: Sequence[Row]) -> str:
+    """Say which fields were chosen, from how many settings, and by which data."""
+    fields = list(dict.fromkeys(path for row in rows for path in row.chosen))
+    metrics = sorted({row.validation_metric for row in rows if row.validation_metric})
+    tried = sorted({row.tried for row in rows})
+    count = f"{tried[0]}" if len(tried) == 1 else f"{tried[0]} to {tried[-1]}"
+    return (
+        f"For each seed, {join_words(fields)} {'was' if len(fields) == 1 else 'were'} chosen from {count} settings by "
+        f"the {join_words(metrics) if metrics else 'metric'} on its validation data; the test data chose nothing."
+    )
+
+
+def describe_tuning(rows: Sequence[Row]) -> str:
+    """Say that choosing by results is tuning, and that validation data is there to choose by, if it is."""
+    has_validation = any(row.validation_metric for row in rows) and not any(row.chosen for row in rows)
+    return f"{TUNING} {BY_CHOOSING}" if has_validation else TUNING
 
 
 def describe_code(rows: Sequence[Row]) -> str:
@@ -229,31 +208,3 @@ def describe_code(rows: Sequence[Row]) -> str:
 def describe_seeds(rows: Sequence[Row]) -> str:
     """Say that seeded runs protect nobody, and what each ε is: one that is only declared would not be certified."""
     return SEEDED.format(", except one that is only declared," if any(row.foreign_parts for row in rows) else "")
-
-
-def describe_shared(shown: Sequence[Column]) -> str:
-    """Describe in one sentence what all rows share. Empty if they share nothing."""
-    texts = {
-        column.heading: column.shared_text.format(value).removesuffix("s" if value == "1" else "")
-        for column in shown
-        if (value := column.shared_value) is not None
-    }
-    promise = [texts.pop(name) for name in PROMISE_COLUMNS if name in texts]
-    sentence = ", ".join([*texts.values(), *([" ".join(["ε", *promise])] if promise else [])])
-    return f"In all rows: {sentence}." if sentence else ""
-
-
-def _format_epsilon(row: Row) -> str:
-    if not row.results:
-        return DASH
-    mark = f" {DECLARED}" if row.foreign_parts else ""
-    return "∞" if row.epsilon is None or math.isinf(row.epsilon) else round_up(row.epsilon) + mark
-
-
-def _format_cells(rows: Sequence[Row], name: str, write: Callable[[Any], str]) -> tuple[str, ...]:
-    values = (row.common_value(name) for row in rows)
-    return tuple(DASH if value is None else write(value) for value in values)
-
-
-def _format_or_dash(value: float | None, digits: int) -> str:
-    return DASH if value is None else compact(value, digits)

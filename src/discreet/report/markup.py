@@ -46,10 +46,29 @@ def join(children: Iterable[Child]) -> Html:
     return Html("".join(child if isinstance(child, Html) else escape(child) for child in children if child is not None))
 
 
-def table(caption: str, headings: Iterable[str], rows: Iterable[Iterable[str]], **attributes: Attribute) -> Html:
-    """Return a table that scrolls if it is wide; the first column holds the headings of the rows."""
-    head = tag("tr", *(tag("th", heading, scope="col") for heading in headings))
-    body = (tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in rest)) for first, *rest in rows)
+def table(
+    caption: str,
+    headings: Iterable[str],
+    rows: Iterable[Iterable[str]],
+    *,
+    stacked: bool = False,
+    **attributes: Attribute,
+) -> Html:
+    """Return a table that scrolls if it is wide; the first column holds the headings of the rows.
+
+    With `stacked`, each row of a narrow page is a list of its headings and cells, so that nothing is cut off.
+    """
+    names = list(headings)
+    head = tag("tr", *(tag("th", heading, scope="col") for heading in names))
+    beside = names[1:] if stacked else [None] * (len(names) - 1)
+    body = (
+        tag(
+            "tr",
+            tag("th", first, scope="row"),
+            *(tag("td", cell, data_heading=name) for name, cell in zip(beside, rest, strict=True)),
+        )
+        for first, *rest in rows
+    )
     element = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", *body), **attributes)
     return tag("div", element, class_="scroll", tabindex="0", role="region", aria_label=caption)
 

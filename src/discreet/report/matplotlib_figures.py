@@ -10,16 +10,17 @@ from discreet.report.curves import Picture
 from discreet.report.panel_drawing import Scale, default_style, draw_panel, escape_math
 
 PANEL = (4.8, 3.5)  # width and height of a panel, in inches
+DOT_ROW = 0.42  # height of a row of a panel of dots, in inches
 NOTE, ENTRY = 0.15, 0.2  # height of a line of a note and of a row of the legend, in inches
 DPI = 150  # of a PNG
 SCALE = Scale(text=8, letter=0.017, x_ticks=7, y_ticks=7, names_limits=True)
 
 
-def render_image(picture: Picture, form: Literal["png", "svg"]) -> bytes:
-    """Draw a picture on white, and return the bytes of the file."""
+def render_image(picture: Picture, form: Literal["png", "svg", "pdf"]) -> bytes:
+    """Draw a picture on white, and return the bytes of the file. In a PDF, letters are embedded as letters."""
     file = io.BytesIO()
-    undated: dict[str, Any] = {"Date": None} if form == "svg" else {}
-    with default_style({"svg.hashsalt": "discreet"}):  # the same identifiers each time
+    undated: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
+    with default_style({"svg.hashsalt": "discreet", "pdf.fonttype": 42}):  # the same identifiers each time
         _figure(picture).savefig(file, format=form, dpi=DPI, metadata={"Title": picture.title, **undated})
     return file.getvalue()
 
@@ -35,7 +36,8 @@ def _figure(picture: Picture) -> Any:
     styles = theme.curve_styles(*picture.panels)
     legend_columns = max(1, int(width / (0.7 + 0.085 * max((len(name) for name in styles), default=0))))
     legend_rows = math.ceil(len(styles) / legend_columns)
-    body, foot = rows * PANEL[1] + 0.4 + ENTRY * legend_rows, NOTE * len(note_lines) + 0.1
+    tallest = max(DOT_ROW * len(panel.x_names) + 0.6 if panel.as_rows else 0.0 for panel in picture.panels)
+    body, foot = rows * max(PANEL[1], tallest) + 0.4 + ENTRY * legend_rows, NOTE * len(note_lines) + 0.1
     figure = Figure(figsize=(width, body + foot), layout="constrained")
     parts: Any = figure.subfigures(2, 1, height_ratios=[body, foot])
     top, bottom = parts

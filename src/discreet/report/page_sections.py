@@ -249,9 +249,10 @@ def _join_values(value: Any) -> str:
     return ", ".join(map(_join_values, value)) if isinstance(value, list) else str(value)
 
 
-def code_block(text: str, label: str) -> Html:
-    """Return text in its own lines; `label` names it for screen readers."""
-    return tag("pre", tag("code", text), tabindex="0", role="region", aria_label=label)
+def code_block(text: str, label: str, *, is_wrapped: bool = False) -> Html:
+    """Return text in its own lines, which scroll unless they are wrapped; `label` names it for screen readers."""
+    wrapped = "wrap" if is_wrapped else None
+    return tag("pre", tag("code", text), tabindex="0", role="region", aria_label=label, class_=wrapped)
 
 
 def _format_duration(seconds: float) -> str:

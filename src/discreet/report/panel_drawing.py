@@ -138,6 +138,7 @@ def _draw_rows(panel: Panel, axis: Any, styles: Mapping[str, theme.Style], scale
             markersize=7,
             elinewidth=1.6,
             capsize=4,
+            label=escape_math(curve.name) if len(panel.curves) > 1 else None,
         )
     axis.margins(x=0.08)
     axis.set_ylim(-len(rows) + 0.6, 0.75)

@@ -1,4 +1,4 @@
-"""Write a picture to a file: PNG, SVG or HTML, by the ending of its name."""
+"""Write a picture to a file: PNG, SVG, PDF or HTML, by the ending of its name."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -14,6 +14,7 @@ from discreet.report.run_page import write_atomically
 FORMATS: Mapping[str, Callable[[Picture], str | bytes]] = {
     ".png": lambda picture: render_image(picture, "png"),
     ".svg": lambda picture: render_image(picture, "svg"),
+    ".pdf": lambda picture: render_image(picture, "pdf"),
     ".html": lambda picture: render_page(picture),
 }
 
@@ -32,6 +33,15 @@ def check_picture_path(path: Path) -> Path:
     """
     if picture_format(path) != ".html":
         import_library("matplotlib", f"A picture like {path.name}")
+    return check_writable(path)
+
+
+def check_writable(path: Path) -> Path:
+    """Check that a file can be written to `path`, and return the path.
+
+    Raises:
+        InvalidInput: If the folder is missing or read-only, or the path is a folder.
+    """
     problem = f"{path} can't be written"
     if not path.parent.is_dir():
         raise InvalidInput(f"{problem}: there is no folder {path.parent}.", fix="Create the folder first.")

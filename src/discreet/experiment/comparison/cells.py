@@ -57,16 +57,16 @@ class CellRun:
         return replace(self.cell.source, experiment=replace(whole, seed=self.seed, checkpoint_every=whole.rounds))
 
 
-def parse_sweep(text: str) -> Sweep:
+def parse_sweep(text: str, option: str = "--sweep") -> Sweep:
     """Parse a sweep such as `algorithm.epochs=1,2,4`. Commas inside brackets, braces and quotes belong to a value."""
     path, equals, values = text.partition("=")
     swept = [value.strip() for value in _split_at_commas(values)]
     if not path.strip() or not equals or not all(swept):
         raise InvalidInput(
-            f"--sweep needs NAME=V1,V2,…, and got {text!r}.", fix="For example: --sweep algorithm.epochs=1,2,4"
+            f"{option} needs NAME=V1,V2,…, and got {text!r}.", fix=f"For example: {option} algorithm.epochs=1,2,4"
         )
     if len(set(swept)) < len(swept):
-        raise InvalidInput(f"--sweep {text} has a value twice.", fix="Name each once.")
+        raise InvalidInput(f"{option} {text} has a value twice.", fix="Name each once.")
     return path.strip(), swept
 
 
@@ -82,7 +82,7 @@ def expand_cells(
     Parts of the user's own are built, which runs their code as far as `trust` allows it.
     """
     paths = [path for path, _ in sweeps]
-    for what, listed in (("FILE", [str(file.resolve()) for file in files]), ("--sweep", paths)):
+    for what, listed in (("FILE", [str(file.resolve()) for file in files]), ("The field", paths)):
         if twice := [name for name in listed if listed.count(name) > 1]:
             raise InvalidInput(f"{what} {twice[0]} is there twice.", fix="Name each once.")
     if "seed" in {*paths, *(override.partition("=")[0].strip() for override in overrides)}:

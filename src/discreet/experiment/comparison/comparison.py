@@ -14,6 +14,7 @@ from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
 from discreet.data.tasks.task_loading import find_source
 from discreet.experiment.comparison.cells import CellRun, data_key, name_errors
+from discreet.experiment.comparison.choice import missing_validation
 from discreet.experiment.comparison.comparison_results import Result, ResultsFile
 from discreet.experiment.configuration.experiment_file import Source
 from discreet.experiment.job import Job
@@ -37,13 +38,21 @@ class Observer(Protocol):
     def finish_run(self, run: CellRun, result: Result) -> None: ...
 
 
-def plan_comparison(asked: Sequence[CellRun], data: "DataCache", watch: OnProgress) -> None:
-    """Build and certify the first run of every cell, so that errors show before anything is run."""
+def plan_comparison(
+    asked: Sequence[CellRun], data: "DataCache", watch: OnProgress, *, is_choosing: bool = False
+) -> None:
+    """Build and certify the first run of every cell, so that errors show before anything is run.
+
+    Args:
+        is_choosing: Whether settings are to be chosen, for which every run needs validation data.
+    """
     firsts = list({run.cell.label: run for run in reversed(asked)}.values())[::-1]
     for number, run in enumerate(firsts):
         watch("planning", number, len(firsts))
         with name_errors(run.cell.label):
             ready = data.build_job(run, watch)
+            if is_choosing and ready.validation_data is None:
+                raise missing_validation(ready.task.name)
             data_ranges.check_accepted(ready.task.ranges_from_data, accepted=ready.accept_data_ranges)
             # The result is cached, so certifying at the end is free.
             run_guarantees.certify_run(ready.terms, ready.rounds, None, shared=False)
@@ -120,7 +129,9 @@ def _run_cell(run: CellRun, data: DataCache, watch: loop.Watch) -> Result | None
         "rounds": ended.completed,
         "clients": ready.population.clients,
         "metrics": ended.metrics,
+        "validation": ended.validation,
         "epsilon": None if first is None else first.epsilon if math.isfinite(first.epsilon) else "inf",
+        "promised_epsilon": None if ready.privacy is None else ready.privacy.largest_epsilon,
         "delta": None if first is None else first.delta,
         "unit": None if first is None else unit_name(first.unit),
         "against": None if first is None else first.view,
