@@ -88,6 +88,15 @@ def test_without_a_file_the_predictions_are_printed(moved_run: Path, tmp_path: P
     assert (data["label"], data["predictions"]) == ("ill", ["yes", "no"])
 
 
+def test_a_parquet_file_is_predicted_as_a_csv_file_is(moved_run: Path, tmp_path: Path, discreet: Discreet) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "new.csv").write_text(NEW)
+    table = arrow.table({"ward": ["a", "b"], "weight": [95, 55], "age": [70, 20]})
+    parquet.write_table(table, tmp_path / "new.parquet")
+    shown = [discreet(f"predict {moved_run} {tmp_path / name}").out for name in ("new.csv", "new.parquet")]
+    assert shown[0] == shown[1]
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -95,7 +104,11 @@ def test_without_a_file_the_predictions_are_printed(moved_run: Path, tmp_path: P
         ("age\n70\n", "lacks 2 columns of the 3 that the model needs: 'weight', 'ward'"),
         (NEW.replace("70", "old"), "Line 2, column 'age' must be a number with a decimal point, and got 'old'"),
         (NEW.replace("b,55", "c,55"), "Line 3, column 'ward' must be one of the listed values (a, b), and got 'c'"),
-        (NEW.replace("55", ""), "Line 3, column 'weight': the value is missing."),
+        (NEW.replace("55", ""), "Line 3, column 'weight': the value is missing. Correct the cell, or leave"),
+        (NEW.replace("ward", "Ward"), "It has 'Ward': names must be the same in upper and lower case."),
+        ("PK\x03\x04\0\0", "is not CSV: it is an Excel workbook or another archive. Save it as CSV in UTF-8."),
+        ("\0\0\0", "is not CSV: it is not text."),
+        (",".join(f"c{n}" for n in range(500)) + "\n", "Its columns: 'c0', 'c1', "),
         ("", "is empty"),
     ],
 )

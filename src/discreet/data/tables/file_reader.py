@@ -14,6 +14,7 @@ from discreet.extras import import_library
 DELIMITERS = ",;\t|"
 ROWS = 1 << 14  # rows of a chunk: enough for fast arrays, and a few megabytes at most
 PARQUET = b"PAR1"  # the first bytes of a Parquet file
+ZIP = b"PK\x03\x04"  # the first bytes of an archive, such as a workbook
 
 
 def open_table(path: Path) -> Table:
@@ -23,8 +24,12 @@ def open_table(path: Path) -> Table:
 
 def open_csv(path: Path) -> Table:
     """Open a CSV file. The most frequent of comma, semicolon, tab and | in the first line separates the cells."""
-    if _read_first_bytes(path) == PARQUET:
+    first_bytes = _read_first_bytes(path)
+    if first_bytes == PARQUET:
         raise InvalidInput(f"{path} is a Parquet file, not CSV.", fix='Use kind = "parquet", or clients_from_parquet.')
+    if first_bytes == ZIP or b"\0" in first_bytes:
+        what = "an Excel workbook or another archive" if first_bytes == ZIP else "not text"
+        raise InvalidInput(f"{path} is not CSV: it is {what}.", fix="Save it as CSV in UTF-8.")
     first = next(_read_lines(path), "")
     delimiter = max(DELIMITERS, key=first.count)  # the comma if none occurs more often
     _, header = next(_read_records(path, delimiter), (0, []))

@@ -86,3 +86,8 @@ def as_texts(cells: Cells) -> Sequence[str]:
 def is_missing(cell: str) -> bool:
     """Return whether a cell is empty or one of the usual words for a missing value."""
     return cell.lower() in MISSING
+
+
+def list_names(names: Sequence[str], most: int) -> str:
+    """Write names of columns for a message: at most so many, each shortened."""
+    return ", ".join(f"{name!r:.60}" for name in names[:most]) + (", …" if len(names) > most else "")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discreet.data.tables.file_reader import as_csv_text
 from discreet.data.tables.ranges import Range, Values
-from discreet.data.tables.table import Chunk, Table
+from discreet.data.tables.table import Chunk, Table, list_names
 from discreet.data.tables.table_encoding import encode_inputs, encode_targets
 from discreet.errors import InvalidInput
 from discreet.part import part
@@ -44,12 +44,15 @@ class TableColumns:
         if missing := [name for name in self.inputs if name not in table.columns]:
             raise InvalidInput(
                 f"{table.path} lacks {_count_columns(missing)} of the {len(self.inputs)} that the model needs: "
-                f"{', '.join(map(repr, missing[:5]))}{', …' if len(missing) > 5 else ''}.",
-                fix=f"Its columns: {', '.join(table.columns)}.",
+                f"{list_names(missing, 5)}.",
+                fix=_explain_columns(missing, table),
             )
         places = [(table.columns.index(name), column) for name, column in self.inputs.items()]
         for chunk in table.chunks():
-            yield np.hstack([encode_inputs(table, chunk, index, column) for index, column in places])
+            try:
+                yield np.hstack([encode_inputs(table, chunk, index, column) for index, column in places])
+            except InvalidInput as error:  # the ranges are those of the model, and can't be changed any more
+                raise InvalidInput(error.problem, fix="Correct the cell, or leave the row out.") from None
 
     def encode_labelled(self, table: Table) -> tuple[NDArray[np.float32], NDArray[Any]]:
         """Return the inputs and targets of a table's rows, in their order.
@@ -145,3 +148,11 @@ def table_from_columns(frame: Any) -> Table:
 
 def _count_columns(names: Sequence[str]) -> str:
     return "a column" if len(names) == 1 else f"{len(names)} columns"
+
+
+def _explain_columns(missing: Sequence[str], table: Table) -> str:
+    """Say which columns the table has, and whether only upper and lower case differ."""
+    other_case = {name.casefold(): name for name in table.columns}
+    if (name := missing[0]).casefold() in other_case:
+        return f"It has {other_case[name.casefold()]!r}: names must be the same in upper and lower case."
+    return f"Its columns: {list_names(table.columns, 20)}."
