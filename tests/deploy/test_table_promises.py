@@ -1,9 +1,11 @@
 """Promises about tables that only their owners have: a node checks its own rows, its owner accepts the ranges."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+import discreet
 from discreet.cli import main as cli
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.client_node import ClientNode
@@ -237,6 +239,21 @@ def test_a_run_on_accepted_ranges_warns_and_its_card_never_calls_them_public(tmp
     edit_policy(tmp_path / "north", "data_ranges = true", "data_ranges = false")
     with pytest.raises(PolicyRefusal, match="its owner sets data_ranges = true"):
         ClientNode.open(tmp_path / "north", lambda line: None)
+
+
+def test_the_model_of_clients_own_tables_predicts_from_the_run_directory_alone(tmp_path: Path) -> None:
+    site = enroll_clients(tmp_path, deployment(tmp_path, EXAMPLE), "abcd")
+    card_of(tmp_path, site)
+    away = tmp_path / "away"
+    shutil.move(site.run("first"), away)
+    shutil.rmtree(tmp_path / "site")
+    (tmp_path / "table.csv").unlink()
+    run = discreet.load(away)
+    predicted = run.predict({"age": [20.0, 90.0]})
+    assert set(predicted) <= {"0", "1"}
+    assert predicted.probabilities["0"][0] + predicted.probabilities["1"][0] == pytest.approx(1)
+    assert run.export("torchscript").is_file()
+    assert "| age | a number from 0 to 100 |" in run.model_card()
 
 
 CLIENT_LEVEL = (
