@@ -37,7 +37,8 @@ def picture_report() -> None:
 
 def picture_planner() -> None:
     """Take a picture of the planner on the built-in experiment."""
-    with open_planner(start_position(api.prepare_job(experiment_file.load_experiment()).terms)) as server:
+    source = experiment_file.load_experiment()
+    with open_planner(start_position(source, api.prepare_job(source).terms)) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:

@@ -3,16 +3,12 @@
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from discreet.planning.planner.planner_server import PlannerServer
-from tests.planning.planner.conftest import QUESTION as ANSWERED
-from tests.planning.planner.conftest import serve_planner
-
-QUESTION = replace(ANSWERED, mechanism="dp_sgd", sampling_rate=0.1, local_steps=2)
+from tests.planning.planner.conftest import built_in_start, serve_planner
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +27,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def planner() -> Iterator[PlannerServer]:
-    with serve_planner(QUESTION) as server:
+    with serve_planner(built_in_start()) as server:
         yield server
 
 

@@ -11,6 +11,7 @@ from discreet.cli.options import Number
 from discreet.cli.output import emit
 
 if TYPE_CHECKING:
+    from discreet.experiment.configuration.experiment_file import Source
     from discreet.experiment.terms import Terms
 
 LAST_PORT = 65_535
@@ -25,13 +26,14 @@ def _check_port(value: Any) -> int:
 PORT = Number("port", Annotated[int, BeforeValidator(_check_port)])
 
 
-def serve_planner(terms: "Terms", port: int | None, *, browser: bool, as_json: bool) -> None:
+def serve_planner(source: "Source", terms: "Terms", port: int | None, *, browser: bool, as_json: bool) -> None:
     """Serve the planner's page until the user interrupts it.
 
     The printed address contains a secret that is stored nowhere: everyone who has the address can use the page.
 
     Args:
-        terms: The experiment at which the sliders start.
+        source: The experiment at which the sliders start.
+        terms: Its terms.
         port: The port to listen on. None takes a free one.
         browser: Open the page in the default browser.
         as_json: Print the address as a JSON object.
@@ -39,7 +41,7 @@ def serve_planner(terms: "Terms", port: int | None, *, browser: bool, as_json: b
     from discreet.planning.planner.planner_server import open_planner
     from discreet.planning.planner.slider_start import start_position
 
-    with open_planner(start_position(terms), port or 0) as server, suppress(KeyboardInterrupt):
+    with open_planner(start_position(source, terms), port or 0) as server, suppress(KeyboardInterrupt):
         emit(lambda: {"url": server.url}, lambda: _describe_address(server.url), as_json=as_json)
         if browser:
             webbrowser.open(server.url)

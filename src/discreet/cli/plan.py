@@ -58,7 +58,7 @@ def plan(
         raise InvalidInput("--port and --no-browser need --interactive.")
     source, terms, advice = experiment.prepare(trusted=trust, quiet=as_json)
     if interactive:
-        return serve_planner(terms, port, browser=not no_browser, as_json=as_json)
+        return serve_planner(source, terms, port, browser=not no_browser, as_json=as_json)
     data = plan_experiment(source, terms, advice)
     return emit(lambda: data, lambda: _page(data, experiment.run_command()), as_json=as_json)
 
@@ -124,7 +124,8 @@ def _describe_traffic(sent: dict[str, int]) -> str:
 
 
 def _describe_promise(plan: dict[str, Any]) -> str:
-    from discreet.planning.other_promises import format_affordable_rounds  # heavy, and loaded by now
+    from discreet.planning.experiment_plan import explain_bound, state_bound  # heavy, and loaded by now
+    from discreet.planning.other_promises import format_affordable_rounds
     from discreet.privacy.guarantee import Guarantee
 
     if not plan["guarantees"]:
@@ -136,11 +137,7 @@ def _describe_promise(plan: dict[str, Any]) -> str:
     if rounds is not None:
         noun = "round" if rounds == 1 else "rounds"
         affords = f" Within the promise, this noise affords {format_affordable_rounds(rounds)} {noun}."
-    claimed = "".join(
-        f" Claimed {claim.source}, but not certified: ε = {compact(claim.epsilon, 4)}." for claim in card.claims
-    )
-    certified = f"{card.status}: ε = {round_up(card.epsilon)} at δ = {compact(card.delta)}. {card.sentence()}"
-    return f"{certified}{claimed}{affords}{seeded}"
+    return f"{state_bound(card)} {explain_bound(card)}{affords}{seeded}"
 
 
 def _describe_local_work(work: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from discreet.planning.other_promises import affordable_rounds, price_promises
 from discreet.planning.plan_warnings import StatedPromise, plan_warnings
 from discreet.planning.traffic import planned_traffic
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.wording import compact, round_up
 
 OTHER_EPSILON_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
@@ -28,7 +29,47 @@ def plan_experiment(source: Source, terms: Terms, advice: Sequence[str] = ()) ->
         terms: What the numbers follow from. What depends on a model that was not run is None, and `unknown` says why.
         advice: Sentences that recommend another recipe.
     """
-    cards = run_guarantees.certify_run(terms, terms.rounds, None, shared=False)
+    cards = certify_plan(terms)
+    return {
+        **plan_numbers(terms, cards),
+        "affordable_rounds": _affordable_rounds(terms),
+        "certified": bool(cards) and cards[0].is_certified,
+        "ring_bits": terms.algorithm.aggregation.ring_bits,
+        "wraparound": terms.algorithm.wraparound_probability(terms.population, terms.rounds),
+        "seeded": terms.is_seeded,
+        "bits": terms.size and terms.size.bits._asdict(),
+        "secure_sums": terms.algorithm.aggregation.is_secure,
+        "by_client": _by_client(terms, cards),
+        "unknown": list(terms.unknown),
+        "advice": [*person_bound.owner_notices(terms.data.person, terms.data.rows_left_out), *advice],
+        "other_epsilons": _other_epsilons(source, terms),
+        "guarantees": [to_plain(card) for card in cards],
+    }
+
+
+def certify_plan(terms: Terms) -> list[Guarantee]:
+    """Return every guarantee of the plan, the promised one first."""
+    return run_guarantees.certify_run(terms, terms.rounds, None, shared=False)
+
+
+def state_bound(card: Guarantee) -> str:
+    """Return ε and δ of a card, and whether they are certified, in one sentence."""
+    return f"{card.status}: ε = {round_up(card.epsilon)} at δ = {compact(card.delta)}."
+
+
+def explain_bound(card: Guarantee) -> str:
+    """Return what ε and δ of a card mean, and claims beside them, in sentences."""
+    claimed = (f" Claimed {claim.source}, but not certified: ε = {compact(claim.epsilon, 4)}." for claim in card.claims)
+    return f"{card.sentence()}{''.join(claimed)}"
+
+
+def plan_numbers(terms: Terms, cards: Sequence[Guarantee]) -> dict[str, Any]:
+    """Return the numbers and warnings that plans and the planner's page show.
+
+    Args:
+        terms: What the numbers follow from.
+        cards: The guarantees of the plan.
+    """
     promises = [StatedPromise(card.unit, card.view, card.epsilon, card.delta) for card in cards]
     distinct, size = terms.data.distinct_examples, terms.size
     return {
@@ -41,26 +82,14 @@ def plan_experiment(source: Source, terms: Terms, advice: Sequence[str] = ()) ->
         "parameters": terms.parameters,
         "noise_multiplier": noise_multiplier(terms.algorithm),
         "noise_to_signal": size and noise_to_signal(terms.algorithm, terms.population, size.parameters),
-        "affordable_rounds": _affordable_rounds(terms),
         "epsilon": cards[0].epsilon if cards else None,
         "delta": cards[0].delta if cards else None,
-        "certified": bool(cards) and cards[0].is_certified,
-        "ring_bits": terms.algorithm.aggregation.ring_bits,
-        "wraparound": terms.algorithm.wraparound_probability(terms.population, terms.rounds),
-        "seeded": terms.is_seeded,
-        "bits": size and size.bits._asdict(),
         "bytes": planned_traffic(terms, terms.rounds),
-        "secure_sums": terms.algorithm.aggregation.is_secure,
         "local_work": recommend_local_work(terms)._asdict(),
-        "by_client": _by_client(terms, cards),
         "warnings": [
             *data_ranges.plan_warnings(terms.data.ranges_from_data),
             *plan_warnings(terms.algorithm, terms.population, promises, distinct),
         ],
-        "unknown": list(terms.unknown),
-        "advice": [*person_bound.owner_notices(terms.data.person, terms.data.rows_left_out), *advice],
-        "other_epsilons": _other_epsilons(source, terms),
-        "guarantees": [to_plain(card) for card in cards],
     }
 
 

@@ -11,8 +11,7 @@ import pytest
 from discreet.errors import InvalidInput
 from discreet.part import to_plain
 from discreet.planning.planner.planner_server import PlannerServer, open_planner
-from discreet.planning.planner.slider_start import NEAREST_NOTE, StartPosition
-from tests.planning.planner.conftest import QUESTION
+from tests.planning.planner.conftest import QUESTION, built_in_start
 
 
 def ask_server(planner: PlannerServer, path: str, method: str = "GET", **headers: str) -> tuple[HTTPResponse, bytes]:
@@ -36,7 +35,7 @@ def test_it_listens_on_this_machine_alone_under_a_name_that_cannot_be_guessed(pl
 
 
 def test_two_planners_have_two_names():
-    with open_planner(StartPosition(QUESTION, "")) as one, open_planner(StartPosition(QUESTION, "")) as other:
+    with open_planner(built_in_start()) as one, open_planner(built_in_start()) as other:
         assert one.token != other.token
         assert one.server_port != other.server_port
 
@@ -182,7 +181,7 @@ def test_a_path_without_end_is_refused(planner: PlannerServer):
 def test_a_port_that_is_taken_is_said(planner: PlannerServer):
     with (
         pytest.raises(InvalidInput, match=f"Port {planner.server_port} can't be used"),
-        open_planner(StartPosition(QUESTION, ""), planner.server_port),
+        open_planner(built_in_start(), planner.server_port),
     ):
         pass
 
@@ -215,18 +214,21 @@ def test_every_input_has_a_label_and_nothing_is_loaded_from_elsewhere(planner: P
 
 
 def test_the_first_answer_is_on_the_page_itself_for_those_without_scripts(planner: PlannerServer):
-    page, found = ask_server(planner, f"/{planner.token}/")[1].decode(), ask_question(planner, to_plain(QUESTION))[1]
-    sections = found["sections"]
+    page, start = ask_server(planner, f"/{planner.token}/")[1].decode(), to_plain(planner.start.question)
+    sections = ask_question(planner, start)[1]["sections"]
     assert set(sections) == {"verdict", "tiles", "charts"}  # type: ignore[call-overload]
     assert all(section in page for section in sections.values())  # type: ignore[attr-defined]
     assert page.count("<svg") == page.count("<table") == 4
     assert "<noscript><p>The sliders need JavaScript" in page
-    assert len(page) < 200_000
 
 
-def test_the_page_starts_as_the_question_does_and_says_where_it_is_only_near():
-    with open_planner(StartPosition(QUESTION, NEAREST_NOTE)) as near:
-        text = near.page().decode()
+def test_the_page_and_all_that_it_loads_weigh_little(planner: PlannerServer):
+    names = ("", "page.css", "planner.css", "planner.js")
+    assert sum(len(ask_server(planner, f"/{planner.token}/{name}")[1]) for name in names) < 200_000
+
+
+def test_the_page_starts_as_the_experiment_does_and_says_what_its_clients_have(planner: PlannerServer):
+    text = ask_server(planner, f"/{planner.token}/")[1].decode()
     values = {each["id"]: each.get("value") for each in Form(text).inputs}
-    assert (values["epsilon"], values["delta"], values["rounds"]) == ("2", "1e-5", "20")
-    assert "the nearest" in text
+    assert (values["epsilon"], values["delta"], values["rounds"], values["examples"]) == ("2", "0.0001", "100", "144")
+    assert "10 clients with 1,438 examples (from 143 to 144 each)" in text

@@ -7,13 +7,16 @@ from itertools import pairwise
 import pytest
 
 from discreet.algorithms.noise_to_signal import noise_multiplier
+from discreet.algorithms.population import Population
 from discreet.errors import InvalidInput
 from discreet.experiment.promise import calibrate, run_spending
-from discreet.planning.planner.slider_answer import answer_question
 from discreet.planning.planner.slider_question import LARGEST_DELTA, MECHANISMS, MOST, RANGES, Question, slider_stops
+from discreet.planning.planner.slider_terms import open_terms
 from discreet.privacy import accountant, calibration
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
-from tests.planning.planner.conftest import QUESTION
+from tests.planning.planner.conftest import QUESTION, answer, built_in_start
+
+RECIPES = [name for name in MECHANISMS if name != "experiment"]
 
 
 def build_question(mechanism: str, **numbers: object) -> Question:
@@ -21,20 +24,21 @@ def build_question(mechanism: str, **numbers: object) -> Question:
     return replace(QUESTION, mechanism=mechanism, **{"view": view, **numbers})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", RECIPES)
 def test_the_noise_is_the_least_that_keeps_the_promise(mechanism: str):
     question = build_question(mechanism)
-    found = answer_question(question)
-    kept = calibrate.calibrate_noise(question.algorithm(), question.privacy(), 20, question.population(), 1000)
+    found = answer(question)
+    terms = open_terms(built_in_start(), question)
+    kept = calibrate.calibrate_noise(question.recipe(), terms.privacy, 20, terms.population, 1000)
     assert found["reason"] == ""
     assert found["noise_multiplier"] == noise_multiplier(kept)
     assert 1.999 < found["epsilon"] <= 2
-    assert found["epsilon"] == run_spending.spent_epsilon(kept, question.privacy(), 20, question.population())
+    assert found["epsilon"] == run_spending.spent_epsilon(kept, terms.privacy, 20, terms.population)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", RECIPES)
 def test_every_curve_goes_through_where_the_sliders_stand(mechanism: str):
-    found = answer_question(build_question(mechanism))
+    found = answer(build_question(mechanism))
     curves = found["curves"]
     noise, now = found["noise_multiplier"], {"noise": 20, "noise_to_signal": 50, "bytes": 20}
     at = {name: curves[name]["x"].index(x) for name, x in now.items()}
@@ -47,9 +51,9 @@ def test_every_curve_goes_through_where_the_sliders_stand(mechanism: str):
     assert curves["epsilon"]["y"][middle] == near["epsilon"]
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", RECIPES)
 def test_more_noise_means_less_epsilon_and_more_rounds_more_noise(mechanism: str):
-    curves = answer_question(build_question(mechanism))["curves"]
+    curves = answer(build_question(mechanism))["curves"]
     assert falls([each for each in curves["epsilon"]["y"] if each is not None])
     assert falls(curves["noise"]["y"][::-1])
     assert falls(curves["noise_to_signal"]["y"])
@@ -64,14 +68,14 @@ def falls(values: list[float]) -> bool:
 def test_dp_sgd_by_hand():
     """Rounds × local steps sampled Gaussian steps, and nothing else."""
     question = build_question("dp_sgd")
-    found = answer_question(question)
+    found = answer(question)
     step = PoissonSampled(sampling_rate=0.2, event=GaussianNoise(noise_multiplier=found["noise_multiplier"]))
     assert found["epsilon"] == accountant.epsilon(Repeated(count=60, event=step), 1e-5)
-    assert answer_question(replace(question, view="public"))["noise_multiplier"] == found["noise_multiplier"]
+    assert answer(replace(question, view="public"))["noise_multiplier"] == found["noise_multiplier"]
 
 
 def test_bytes_by_hand():
-    sent = answer_question(build_question("gaussian"))["bytes"]
+    sent = answer(build_question("gaussian"))["bytes"]
     assert (sent["down"], sent["up"]) == (4000, 4000)
     assert sent["client_total"] == 20 * 8000  # a client that is drawn every time
     assert sent["client_expected"] == 4 * 8000
@@ -79,13 +83,13 @@ def test_bytes_by_hand():
 
 
 def test_a_server_that_adds_the_noise_itself_is_not_protected_from():
-    found = answer_question(build_question("gaussian", view="server"))
+    found = answer(build_question("gaussian", view="server"))
     assert "so it is trusted" in found["reason"]
     assert set(found["curves"]) == {"bytes"}
 
 
 def test_a_secret_draw_is_worth_more_to_the_public_than_taking_turns():
-    rare, often = (answer_question(build_question("gaussian", sampling_rate=rate)) for rate in (0.1, 1.0))
+    rare, often = (answer(build_question("gaussian", sampling_rate=rate)) for rate in (0.1, 1.0))
     assert rare["noise_multiplier"] < often["noise_multiplier"] / 3
     assert ["nobody sees which clients join" in each for each in rare["warnings"]] == [True]
     assert not often["warnings"]
@@ -93,18 +97,18 @@ def test_a_secret_draw_is_worth_more_to_the_public_than_taking_turns():
 
 def test_clients_who_take_turns_pay_for_their_own_rounds():
     turns, always = (
-        answer_question(build_question("local_laplace", sampling_rate=rate, rounds=rounds))
+        answer(build_question("local_laplace", sampling_rate=rate, rounds=rounds))
         for rate, rounds in ((0.2, 20), (1.0, 4))
     )
     assert turns["noise_multiplier"] == always["noise_multiplier"]
 
 
 def test_warnings_are_the_plans_own():
-    said = answer_question(build_question("local_gaussian", epsilon=15.0, delta=0.02))["warnings"]
+    said = answer(build_question("local_gaussian", epsilon=15.0, delta=0.02))["warnings"]
     assert ["delta = 0.02" in said[0], "epsilon = 15" in said[1]] == [True, True]
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", RECIPES)
 @pytest.mark.parametrize(
     "extreme",
     [
@@ -117,7 +121,7 @@ def test_warnings_are_the_plans_own():
     ids=str,
 )
 def test_the_ends_of_the_sliders_have_an_answer_that_json_can_hold(mechanism: str, extreme: dict[str, object]):
-    found = json.loads(json.dumps(answer_question(build_question(mechanism, **extreme)), allow_nan=False))
+    found = json.loads(json.dumps(answer(build_question(mechanism, **extreme)), allow_nan=False))
     assert found["reason"] or found["noise_multiplier"] > 0
 
 
@@ -127,7 +131,7 @@ def test_where_next_to_no_noise_is_enough_it_is_not_looked_for_below_the_least(
     mechanism: str, delta: float, rounds: int
 ):
     """ε jumps there: a drawn example is visible, and few are drawn."""
-    found = answer_question(build_question(mechanism, delta=delta, rounds=rounds, sampling_rate=0.001))
+    found = answer(build_question(mechanism, delta=delta, rounds=rounds, sampling_rate=0.001))
     assert found["epsilon"] <= 2
     assert found["noise_multiplier"] >= calibration.LEAST
     assert min(found["curves"]["epsilon"]["x"]) >= calibration.LEAST
@@ -136,7 +140,7 @@ def test_where_next_to_no_noise_is_enough_it_is_not_looked_for_below_the_least(
 
 def test_a_curve_that_takes_too_long_is_shorter_and_goes_through_today():
     question = build_question("dp_sgd")
-    whole, short = answer_question(question), answer_question(question, patience=0.0)
+    whole, short = answer(question), answer(question, patience=0.0)
     assert {name: len(curve["x"]) for name, curve in short["curves"].items()} == {
         "epsilon": 1,
         "noise": 1,
@@ -147,9 +151,14 @@ def test_a_curve_that_takes_too_long_is_shorter_and_goes_through_today():
     assert short["curves"]["noise"]["y"] == [pytest.approx(whole["noise_multiplier"], rel=1e-4)]
 
 
-def test_examples_are_shared_out_as_evenly_as_whole_ones_can_be():
-    question = replace(QUESTION, clients=10, examples=143.8)
-    assert sorted(question.population().examples) == [143] * 2 + [144] * 8
+def test_other_clients_have_sizes_in_the_proportions_of_the_experiments():
+    start = built_in_start()
+    uneven = replace(start, terms=replace(start.terms, population=Population(examples=(10, 20, 30, 400))))
+    question = replace(QUESTION, mechanism="experiment", clients=8, examples=115)
+    assert open_terms(uneven, question).population.examples == (10, 10, 20, 20, 30, 30, 400, 400)
+    question = replace(question, clients=2, examples=230)
+    assert open_terms(uneven, question).population.examples == (22, 438)  # 20 and 400, with a mean of 230
+    assert open_terms(start, replace(QUESTION, clients=10, examples=144)).population == start.terms.population
 
 
 def test_a_delta_that_says_nothing_is_refused():

@@ -26,7 +26,12 @@ MOMENTS_SHARE = 0.25  # of the promised ε, that moments may spend alone: noise 
 
 
 def calibrate_noise(
-    algorithm: Algorithm, privacy: Privacy | None, rounds: int, population: Population, dimension: int | None = None
+    algorithm: Algorithm,
+    privacy: Privacy | None,
+    rounds: int,
+    population: Population,
+    dimension: int | None = None,
+    near: float = 1.0,
 ) -> Algorithm:
     """Return the algorithm with all its numbers, the noise among them.
 
@@ -38,6 +43,7 @@ def calibrate_noise(
         rounds: Number of rounds that the promise must cover, beside the sum of moments of a standardisation.
         population: The public client sizes.
         dimension: Number of trained parameters, on which integer noise depends.
+        near: A guess of the open noise; a good one saves time.
 
     Raises:
         InvalidInput: The noise is open and nothing is promised, or the promise says nothing about the open noise.
@@ -53,7 +59,7 @@ def calibrate_noise(
         return algorithm
     groups = client_groups(algorithm, privacy, population)
     if has_open_noise(algorithm):
-        noises = [_least_noise(group, rounds, population) for group in groups]
+        noises = [_least_noise(group, rounds, population, near) for group in groups]
         return _set_noise(algorithm, groups, noises, population).for_population(population)
     _check_given_noise(groups, rounds, population)
     return algorithm
@@ -102,7 +108,7 @@ def _promised_kinds(algorithm: Algorithm, population: Population) -> set[tuple[U
     return {(release.unit, release.view) for release in noisy.releases(population, 0)}
 
 
-def _least_noise(group: ClientGroup, rounds: int, population: Population) -> float:
+def _least_noise(group: ClientGroup, rounds: int, population: Population, near: float = 1.0) -> float:
     """Return the least noise that keeps the promise for these clients."""
     privacy = group.privacy
     assert privacy is not None
@@ -117,7 +123,7 @@ def _least_noise(group: ClientGroup, rounds: int, population: Population) -> flo
             fix="Give every noise_multiplier, or leave the one open that the promise is about.",
         )
     target = EpsilonTarget(epsilon=privacy.largest_epsilon, delta=privacy.delta)
-    return calibration.calibrate_noise(lambda noise: event_at(noise).event, target, first.relation)
+    return calibration.calibrate_noise(lambda noise: event_at(noise).event, target, first.relation, near)
 
 
 def _set_noise(

@@ -1,7 +1,7 @@
 """The planner's answer as parts of its page: a sentence with warnings, four numbers, and four charts."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from discreet.planning.planner.slider_question import Question
@@ -41,20 +41,21 @@ def answer_charts(question: Question, answer: Mapping[str, Any]) -> dict[str, Pa
 def _verdict(answer: Mapping[str, Any]) -> Html:
     warnings = answer.get("warnings", ())
     mood = "bad" if answer["reason"] else "none" if warnings else "good"
+    bound = tag("p", answer["bound"], id="bound") if answer.get("bound") else None
     sentence = tag("p", answer["reason"] or answer["sentence"], id="sentence")
-    return tag("div", sentence, bullet_list(warnings) if warnings else None, class_=f"verdict {mood}")
+    return tag("div", bound, sentence, bullet_list(warnings) if warnings else None, class_=f"verdict {mood}")
 
 
 def _tiles(answer: Mapping[str, Any]) -> Html:
-    sizes = answer["bytes"]
-    expected, most = sizes["client_expected"], sizes["client_total"]
+    sizes = answer["bytes"] or {}
+    expected, most = sizes.get("client_expected"), sizes.get("client_total", 0)
     values = {
         "noise_multiplier": _format(answer.get("noise_multiplier")),
         "noise_to_signal": _format(answer.get("noise_to_signal")),
-        "client_expected": format_bytes(expected),
-        "all_total": format_bytes(sizes["all_total"]),
+        "client_expected": _format(expected, format_bytes),
+        "all_total": _format(sizes.get("all_total"), format_bytes),
     }
-    more = {"client_expected": f"at most {format_bytes(most)}"} if most > expected else {}
+    more = {"client_expected": f"at most {format_bytes(most)}"} if most > (expected or 0) else {}
     tiles = (
         tag(
             "div",
@@ -89,8 +90,8 @@ def _has_value(line: Curve) -> bool:
     return any(point.y > 0 for point in line.points)
 
 
-def _format(value: float | None) -> str:
-    return "–" if value is None else format_number(value)
+def _format(value: float | None, write: Callable[[Any], str] = format_number) -> str:
+    return "–" if value is None else write(value)
 
 
 LABELS: Mapping[str, tuple[str, str, str]] = {  # title, x-axis, y-axis
@@ -101,7 +102,7 @@ LABELS: Mapping[str, tuple[str, str, str]] = {  # title, x-axis, y-axis
 }
 TILES: Mapping[str, str] = {
     "noise_multiplier": "Noise multiplier",
-    "noise_to_signal": "Noise to signal, best case",
-    "client_expected": "Expected bytes, one client",
-    "all_total": "Expected bytes, all clients",
+    "noise_to_signal": "Noise to signal, at best",
+    "client_expected": "Bytes of one client",
+    "all_total": "Bytes of all clients",
 }

@@ -25,7 +25,11 @@ LABELS: Mapping[str, str] = {
     "local_steps": "Local steps",
 }
 FACTS: Mapping[str, str] = {"dimension": "Parameters", "examples": "Examples per client"}
-VIEWS: Mapping[str, str] = {"server": "the server", "public": "the public (released models)"}
+VIEWS: Mapping[str, str] = {
+    "server": "the server",
+    "client": "the other clients",
+    "public": "the public (released models)",
+}
 
 
 def render_page(start: StartPosition, answer: Mapping[str, Any]) -> str:
@@ -36,8 +40,8 @@ def render_page(start: StartPosition, answer: Mapping[str, Any]) -> str:
     styles = [tag("link", rel="stylesheet", href=name) for name in ("page.css", "planner.css")]
     body = join(
         [
-            tag("header", tag("p", "Planner", class_="eyebrow"), tag("h1", TITLE), *_notes(start)),
-            tag("main", tag("div", _controls(start), _answer(start, answer), class_="planner")),
+            tag("header", tag("p", "Planner", class_="eyebrow"), tag("h1", TITLE)),
+            tag("main", tag("div", _introduction(start), _controls(start), _answer(start, answer), class_="planner")),
             tag("footer", tag("p", _FOOTER)),
             tag("script", "", src="planner.js", defer=True),
         ]
@@ -56,16 +60,15 @@ def page_assets() -> Mapping[str, tuple[str, bytes]]:
     }
 
 
-def _notes(start: StartPosition) -> Iterator[Html]:
-    yield tag(
-        "p",
-        "Move a slider, and the curves follow. They are computed on this machine by the accountants that ",
-        "certify a run; nothing is trained, spent or sent over the network.",
-        class_="note",
+def _introduction(start: StartPosition) -> Html:
+    """Say what the page does, and from which experiment it starts. On a phone this stands below the result."""
+    what = (
+        "Move a slider, and the curves follow. The accountants that certify a run compute them on this machine; "
+        "nothing is trained, spent or sent over the network."
     )
-    if start.note:
-        yield tag("p", start.note, class_="note")
-    yield tag("noscript", tag("p", "The sliders need JavaScript; below is the answer to their first position."))
+    notes = (tag("p", note, class_="note") for note in (what, *start.notes()))
+    without = tag("noscript", tag("p", "The sliders need JavaScript; below is the answer to their first position."))
+    return tag("div", *notes, without, class_="about")
 
 
 def _controls(start: StartPosition) -> Html:
@@ -92,8 +95,14 @@ def _choice(name: str, label: str, options: Mapping[str, str], now: str) -> Html
 def _number(name: str, label: str, now: float) -> Iterator[Html]:
     yield tag("label", label, for_=name)
     most = {"delta": LARGEST_DELTA, **MOST}.get(name)
+    least, step = ("1", "1") if name in MOST else ("0", "any")  # clients, rounds and the like are whole numbers
     more = {} if most is None else {"max": str(most)}
-    yield tag("input", type="number", id=name, value=compact(now), step="any", min="0", required=True, **more)
+    yield tag("input", type="number", id=name, value=_format_value(now), step=step, min=least, required=True, **more)
+
+
+def _format_value(number: float) -> str:
+    """Write a number as the page shows it and sends it back: a whole number with all its digits."""
+    return str(number) if isinstance(number, int) else compact(number)
 
 
 def _slider(name: str, label: str, now: float) -> Html:

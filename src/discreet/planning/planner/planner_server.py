@@ -57,7 +57,7 @@ class PlannerServer(ThreadingHTTPServer):
 
     def page(self) -> bytes:
         """Return the page with the answer to its first question."""
-        return planner_page.render_page(self.start, answer_question(self.start.question, PATIENCE)).encode()
+        return planner_page.render_page(self.start, answer_question(self.start, self.start.question, PATIENCE)).encode()
 
     @property
     def url(self) -> str:
@@ -124,7 +124,7 @@ class PlannerHandler(BaseHTTPRequestHandler):
             return self._refuse(HTTPStatus.BAD_REQUEST, str(error))
         try:
             with self.server.computing:
-                answer = answer_question(question, PATIENCE)
+                answer = answer_question(self.server.start, question, PATIENCE)
                 sections = answer_sections(question, answer)
         except DiscreetError as error:
             return self._refuse(HTTPStatus.BAD_REQUEST, str(error))

@@ -1,165 +1,135 @@
 """The planner's answer: numbers and curves for one position of the sliders, by the accountants that certify a run."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from time import monotonic
 from typing import Any
 
-import torch
-
-from discreet.algorithms.algorithm import Algorithm
-from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.noise_to_signal import noise_multiplier, noise_to_signal
 from discreet.errors import InvalidInput
 from discreet.experiment.promise import calibrate, run_spending
-from discreet.experiment.promise.promise import PromiseEvent, promise_event
-from discreet.planning.plan_warnings import StatedPromise, plan_warnings
+from discreet.experiment.terms import Terms
+from discreet.planning.experiment_plan import certify_plan, explain_bound, plan_numbers, state_bound
+from discreet.planning.other_promises import open_noise
 from discreet.planning.planner.slider_question import MOST, Question
-from discreet.planning.traffic import expected_traffic
-from discreet.privacy import accountant, calibration
-from discreet.privacy.calibration import EpsilonTarget
-from discreet.privacy.wording import sentence
+from discreet.planning.planner.slider_start import StartPosition
+from discreet.planning.planner.slider_terms import open_terms, slider_terms
+from discreet.planning.traffic import planned_traffic
+from discreet.privacy import calibration
 
 SPREAD = 16.0  # a curve goes from a sixteenth of the current number to sixteen times it
-FALSE_ALARMS = 0.001
 
 
 @lru_cache(maxsize=256)
-def answer_question(question: Question, patience: float = math.inf) -> dict[str, Any]:
-    """Return the answer as plain data.
+def answer_question(start: StartPosition, question: Question, patience: float = math.inf) -> dict[str, Any]:
+    """Return the answer as plain data: the numbers of `discreet plan` at this position, and curves around them.
 
     If no noise keeps the promise, or the algorithm can't make it, `reason` says why, and only bytes are known.
 
     Args:
+        start: The experiment, and where the sliders start.
+        question: The position of the sliders.
         patience: Seconds after which curves get no more points: they are shorter then, and still pass through the
             current number.
     """
     until = monotonic() + patience
     try:
-        algorithm = calibrate_algorithm(question)
+        terms = slider_terms(start, question)
+        cards = certify_plan(terms)
     except InvalidInput as refusal:
-        open_noise = question.algorithm()
-        known = {
-            "bytes": question_traffic(question, open_noise),
-            "curves": {"bytes": _bytes_by_rounds(question, open_noise)},
-        }
-        return {"unit": question.unit, "reason": refusal.problem, **known}
-    noise = noise_multiplier(algorithm)
-    assert noise is not None
+        return {"reason": refusal.problem, **_known_bytes(start, question)}
+    bound, sentence = (state_bound(cards[0]), explain_bound(cards[0])) if cards else ("", "")
+    words = {"reason": "" if cards else NO_PRIVACY, "bound": bound, "sentence": sentence}
+    answer = {**words, **plan_numbers(terms, cards)}
+    return {**answer, "curves": _curves(start, question, terms, answer, until)}
+
+
+def _known_bytes(start: StartPosition, question: Question) -> dict[str, Any]:
+    """Return the bytes of a plan whose noise is not known; nothing if the algorithm can't be built."""
+    try:
+        terms = open_terms(start, question)
+    except InvalidInput:
+        return {"bytes": None, "curves": {}}
+    return {"bytes": planned_traffic(terms, terms.rounds), "curves": {"bytes": _bytes_by_rounds(terms, question)}}
+
+
+def _curves(
+    start: StartPosition, question: Question, terms: Terms, answer: Mapping[str, Any], until: float
+) -> dict[str, Any]:
+    """Return the curves; those of the noise only if it is one number that a promise can decide."""
+    noise, curves = answer["noise_multiplier"], {"bytes": _bytes_by_rounds(terms, question)}
+    if noise is None or answer["epsilon"] is None:
+        return curves
     noises = [other for other in _geometric(noise, 11) if other >= calibration.LEAST]
     near = noise / math.sqrt(question.rounds)
-    promised = promise_event(question.privacy(), algorithm, question.rounds, question.population())
-    epsilon = accountant.epsilon(promised.event, question.delta, promised.relation)
-    recognised = accountant.true_positive_rate(promised.event, FALSE_ALARMS, promised.relation)
-    promise = StatedPromise(question.unit, question.view, epsilon, question.delta)
-    distinct = sum(question.population().examples)
+
+    def noise_for(count: float) -> float | None:
+        other = _calibrate_near(start, replace(question, rounds=int(count)), near)
+        return None if other is None else noise_multiplier(other.algorithm)
+
+    def ratio_for(count: float) -> float | None:
+        other = _calibrate_near(start, replace(question, clients=int(count)), near)
+        return None if other is None else noise_to_signal(other.algorithm, other.population, question.dimension)
+
+    rounds, clients = _nearby_counts("rounds", question), _nearby_counts("clients", question)
     return {
-        "unit": question.unit,
-        "reason": "",
-        "noise_multiplier": noise,
-        "epsilon": epsilon,
-        "noise_to_signal": noise_to_signal(algorithm, question.population(), question.dimension),
-        "bytes": question_traffic(question, algorithm),
-        "sentence": sentence(question.view, question.unit, promised.relation, FALSE_ALARMS, recognised),
-        "warnings": list(plan_warnings(algorithm, question.population(), [promise], distinct)),
-        "curves": {
-            "epsilon": _curve(noises, noise, until, lambda x: _epsilon_at(question, x)),
-            "noise": _curve(
-                _nearby_counts("rounds", question),
-                question.rounds,
-                until,
-                lambda x: _noise_for(replace(question, rounds=int(x)), near),
-            ),
-            "noise_to_signal": _curve(
-                _nearby_counts("clients", question),
-                question.clients,
-                until,
-                lambda x: _noise_to_signal(replace(question, clients=int(x)), near),
-            ),
-            "bytes": _bytes_by_rounds(question, algorithm),
-        },
+        "epsilon": _curve(noises, noise, until, lambda x: _epsilon_at(terms, x), answer["epsilon"]),
+        "noise": _curve(rounds, question.rounds, until, noise_for, noise),
+        "noise_to_signal": _curve(clients, question.clients, until, ratio_for, answer["noise_to_signal"]),
+        **curves,
     }
 
 
-@lru_cache(maxsize=2048)
-def calibrate_algorithm(question: Question) -> Algorithm:
-    """Return the algorithm with the least noise that keeps the promise.
-
-    Raises:
-        InvalidInput: No noise keeps it.
-    """
-    return calibrate.calibrate_noise(
-        question.algorithm(), question.privacy(), question.rounds, question.population(), question.dimension
-    )
-
-
-def _epsilon_at(question: Question, noise: float) -> float | None:
+def _epsilon_at(terms: Terms, noise: float) -> float | None:
     """Return the ε of all rounds at another noise; None if the algorithm refuses it."""
-    population = question.population()
+    algorithm = open_noise(terms.algorithm)
+    if algorithm is None:
+        return None
     try:
-        algorithm = (
-            question.algorithm()
-            .for_population(population, question.dimension)
-            .with_noise(noise)
-            .for_population(population)
-        )
-        return run_spending.spent_epsilon(algorithm, question.privacy(), question.rounds, population)
+        noisy = algorithm.with_noise(noise).for_population(terms.population)
+        return run_spending.spent_epsilon(noisy, terms.privacy, terms.rounds, terms.population)
     except InvalidInput:
         return None
 
 
-def _noise_for(question: Question, near: float) -> float | None:
-    algorithm = _calibrate_near(question, near)
-    return None if algorithm is None else noise_multiplier(algorithm)
-
-
-def _noise_to_signal(question: Question, near: float) -> float | None:
-    algorithm = _calibrate_near(question, near)
-    return None if algorithm is None else noise_to_signal(algorithm, question.population(), question.dimension)
-
-
-def _calibrate_near(question: Question, near: float) -> Algorithm | None:
+def _calibrate_near(start: StartPosition, question: Question, near: float) -> Terms | None:
     """Calibrate in a few steps from a guess: `near` is a neighbour's noise over the root of its rounds."""
-    population, privacy = question.population(), question.privacy()
-    open_noise = question.algorithm().for_population(population, question.dimension)
-
-    def event_at(noise: float) -> PromiseEvent:
-        return promise_event(privacy, open_noise.with_noise(noise), question.rounds, population)
-
     try:
-        target, guess = EpsilonTarget(epsilon=question.epsilon, delta=question.delta), near * math.sqrt(question.rounds)
-        noise = calibration.calibrate_noise(
-            lambda noise: event_at(noise).event, target, event_at(1.0).relation, near=guess
+        terms = open_terms(start, question)
+        wanted = terms.data.standardisation if terms.settings.engine.is_simulated else None
+        algorithm = calibrate.calibrate_noise(
+            replace(terms.algorithm, standardisation=wanted),
+            terms.privacy,
+            terms.rounds,
+            terms.population,
+            terms.parameters,
+            near=near * math.sqrt(question.rounds),
         )
     except InvalidInput:  # no noise is enough
         return None
-    return open_noise.with_noise(noise).for_population(population)
+    return replace(terms, algorithm=algorithm)
 
 
-def question_traffic(question: Question, algorithm: Algorithm) -> dict[str, int]:
-    """Return the bytes that clients receive and send, as `expected_traffic` counts them."""
-    params = {"model": torch.empty(question.dimension, device="meta")}
-    size = message_bits(algorithm, params)
-    return expected_traffic(algorithm, size, question.population(), question.rounds)
-
-
-def _bytes_by_rounds(question: Question, algorithm: Algorithm) -> dict[str, list[float]]:
+def _bytes_by_rounds(terms: Terms, question: Question) -> dict[str, list[float]]:
     """Return the bytes over rounds with the current bits, which another noise would change by a few."""
     rounds = _nearby_counts("rounds", question)
-    traffic = [question_traffic(replace(question, rounds=count), algorithm) for count in rounds]
+    traffic = [planned_traffic(terms, count) or {} for count in rounds]
     totals = {name: [float(sizes[name]) for sizes in traffic] for name in ("client_expected", "all_total")}
     return {"x": [float(count) for count in rounds], **totals}
 
 
 def _curve(
-    xs: Sequence[float], now: float, until: float, value: Callable[[float], float | None]
+    xs: Sequence[float], now: float, until: float, value: Callable[[float], float | None], current: float | None
 ) -> dict[str, list[float | None]]:
-    """Evaluate a curve from `now` outwards while there is time; None, a gap, where there is no finite number."""
-    points: dict[float, float | None] = {}
-    for x in sorted(xs, key=lambda x: abs(math.log(x / now))):
-        if points and monotonic() >= until:
+    """Evaluate a curve from `now`, where it has the current value, outwards while there is time.
+
+    None, a gap, where there is no finite number.
+    """
+    points: dict[float, float | None] = {now: current}
+    for x in sorted(set(xs) - {now}, key=lambda x: abs(math.log(x / now))):
+        if monotonic() >= until:
             break
         y = value(x)
         points[x] = y if y is not None and math.isfinite(y) else None
@@ -176,3 +146,9 @@ def _nearby_counts(name: str, question: Question) -> list[int]:
 def _geometric(number: float, points: int) -> Iterator[float]:
     for place in range(points):
         yield number * SPREAD ** (2 * place / (points - 1) - 1)
+
+
+NO_PRIVACY = (
+    "No privacy: this experiment adds no noise, or none that its parts declare, so nothing is promised. Choose a "
+    "mechanism to see what privacy would cost."
+)

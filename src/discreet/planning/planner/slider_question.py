@@ -4,19 +4,21 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 from discreet.algorithms.algorithm import Algorithm
-from discreet.algorithms.population import Population
 from discreet.algorithms.recipes.ddp_fedavg import ddp_fedavg, ddp_fedavg_client
 from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
 from discreet.algorithms.recipes.ldp_fedavg import ldp_fedavg
 from discreet.algorithms.recipes.pfl import pfl
 from discreet.algorithms.sampling import RoundRobin
 from discreet.errors import InvalidInput
-from discreet.experiment.promise.promise import Privacy
 from discreet.part import Count, Positive, Probability, Rate, part
+from discreet.privacy.release import View
 
-Mechanism: TypeAlias = Literal["dp_sgd", "gaussian", "local_gaussian", "local_laplace", "skellam", "skellam_clients"]
+Mechanism: TypeAlias = Literal[
+    "experiment", "dp_sgd", "gaussian", "local_gaussian", "local_laplace", "skellam", "skellam_clients"
+]
 
 MECHANISMS: Mapping[str, str] = {  # short labels for a narrow box; the recipe of `discreet plan` in brackets
+    "experiment": "As in the experiment",
     "dp_sgd": "Gaussian, in training (pfl)",
     "skellam": "Skellam (ddp_fedavg)",
     "gaussian": "Gaussian (dp_fedavg)",
@@ -28,6 +30,7 @@ EXAMPLE_MECHANISMS: frozenset[Mechanism] = frozenset({"dp_sgd", "skellam"})  # o
 _EXAMPLES = "Protects single examples. The sampling rate is the share of a client's examples drawn for each step."
 _TURNS = "Protects whole clients. The sampling rate is the share of clients in a round; clients take turns."
 MECHANISM_NOTES: Mapping[str, str] = {
+    "experiment": "The algorithm of the experiment with all its settings, changed only where you move a slider.",
     "dp_sgd": f"Each client adds noise in every step. {_EXAMPLES}",
     "skellam": f"Clients add shares of noise to a secure sum. {_EXAMPLES}",
     "gaussian": "A trusted server adds the noise. Protects whole clients. The sampling rate is the share of clients, "
@@ -61,13 +64,14 @@ class Question:
     """One position of all sliders.
 
     Attributes:
+        mechanism: The experiment's own algorithm, or a recipe of the page instead of it.
         sampling_rate: Of a client's examples in each step, or of the clients in each round: see MECHANISM_NOTES.
         dimension: The parameters of the model.
-        examples: Of one client, on average.
+        examples: Of one client on average, as a whole number.
     """
 
     mechanism: Mechanism
-    view: Literal["server", "public"]
+    view: View
     epsilon: Positive
     delta: Probability
     clients: Count
@@ -75,33 +79,23 @@ class Question:
     rounds: Count
     local_steps: Count
     dimension: Count
-    examples: Positive
+    examples: Count
 
     def __post_init__(self) -> None:
         if self.delta > LARGEST_DELTA:
             raise InvalidInput(f"delta must be at most {LARGEST_DELTA} here, and got {self.delta:g}.")
-        if self.examples < 1:
-            raise InvalidInput(f"examples must be at least 1 here, and got {self.examples:g}.")
         for name, most in MOST.items():
             if getattr(self, name) > most:
                 raise InvalidInput(f"{name} must be at most {most:,} here, and got {getattr(self, name):,}.")
 
     @property
-    def unit(self) -> Literal["example", "client"]:
-        return "example" if self.mechanism in EXAMPLE_MECHANISMS else "client"
+    def cohort(self) -> int:
+        """Number of clients in a round, where the sampling rate is the share of clients."""
+        return max(1, round(self.sampling_rate * self.clients))
 
-    def privacy(self) -> Privacy:
-        return Privacy(unit=self.unit, against=self.view, epsilon=self.epsilon, delta=self.delta)
-
-    def population(self) -> Population:
-        """Return clients with examples as even as whole numbers allow, like an even partition."""
-        fewest, rest = divmod(round(self.examples * self.clients), self.clients)
-        return Population(examples=(fewest + 1,) * rest + (fewest,) * (self.clients - rest))
-
-    def algorithm(self) -> Algorithm:
-        """Build the recipe; clip norms and learning rates are 1 and don't change any number of the answer."""
+    def recipe(self) -> Algorithm:
+        """Build the page's recipe; clip norms and learning rates are 1 and don't change any number of the answer."""
         rate, steps = self.sampling_rate, self.local_steps
-        cohort = max(1, round(rate * self.clients))
         one: dict[str, Any] = {"learning_rate": 1.0, "clip_norm": 1.0}
         match self.mechanism:
             case "dp_sgd":
@@ -111,15 +105,17 @@ class Question:
             case "gaussian":
                 return dp_fedavg(sampling_rate=rate, steps=steps, batch_size=1, **one)
             case "skellam_clients":
-                return ddp_fedavg_client(sampling=RoundRobin(cohort=cohort), steps=steps, batch_size=1, **one)
+                return ddp_fedavg_client(sampling=RoundRobin(cohort=self.cohort), steps=steps, batch_size=1, **one)
             case "local_gaussian" | "local_laplace":
                 return ldp_fedavg(
                     learning_rate=1.0,
                     gradient_bound=1.0,
                     local_iterations=steps,
-                    cohort=cohort,
+                    cohort=self.cohort,
                     noise="laplace" if self.mechanism == "local_laplace" else "gaussian",
                 )
+            case "experiment":
+                raise ValueError("The experiment's own algorithm is no recipe of the page.")
 
 
 def slider_stops(name: str) -> list[float]:
