@@ -60,3 +60,31 @@ def test_the_digits_have_one_promise(folder: Path, discreet: Discreet) -> None:
     ran = discreet("init e.toml --unit client")
     assert (ran.code, (folder / "e.toml").exists()) == (2, False)
     assert "need a table" in ran.err
+
+
+def test_two_clients_add_their_own_noise_since_they_cant_hide_in_a_sum(folder: Path, discreet: Discreet) -> None:
+    (folder / "two.csv").write_text(TABLE.replace("\nc,", "\na,").replace("\nd,", "\na,").replace("\ne,", "\nb,"))
+    assert discreet(f"init e.toml --table two.csv {INIT}").code == 0
+    assert tomllib.loads((folder / "e.toml").read_text())["algorithm"]["recipe"] == "pfl"
+    assert discreet("plan e.toml --json").json["warnings"] == []
+
+
+def test_columns_that_the_ranges_ignore_dont_count(folder: Path, discreet: Discreet) -> None:
+    assert discreet(f"init e.toml --table visits.csv {INIT}").code == 0
+    assert "# for 1 column, 400 rows and 5 clients" in (folder / "e.toml").read_text()
+    assert discreet(f"init f.toml --table visits.csv {INIT} --ranges gone.toml").code == 0
+    assert "# for 2 columns, 400 rows and 5 clients" in (folder / "f.toml").read_text()
+
+
+def test_ranges_that_are_there_are_checked_and_not_written_again(folder: Path, discreet: Discreet) -> None:
+    steps = discreet(f"init e.toml --table visits.csv {INIT} --json").json["next"]
+    assert steps[0] == "discreet data check visits.csv --client hospital --label ill --ranges ranges.toml"
+    steps = discreet(f"init f.toml --table visits.csv {INIT} --ranges gone.toml --json").json["next"]
+    assert steps[0].endswith("--write-ranges gone.toml")
+
+
+def test_a_table_without_rows_has_no_settings(folder: Path, discreet: Discreet) -> None:
+    (folder / "empty.csv").write_text("hospital,age,ill\n")
+    ran = discreet(f"init e.toml --table empty.csv {INIT}")
+    assert (ran.code, (folder / "e.toml").exists()) == (2, False)
+    assert "has no rows" in ran.err

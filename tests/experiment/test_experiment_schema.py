@@ -17,6 +17,7 @@ from discreet.errors import DiscreetError
 from discreet.experiment.configuration import experiment_schema, toml_document
 from discreet.experiment.configuration.experiment_file import Experiment
 from discreet.experiment.configuration.starter_files import BUILT_IN, OWN_TABLE, promise_texts
+from discreet.experiment.configuration.starter_rules import TableShape
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads(experiment_schema.schema_text())
@@ -55,7 +56,7 @@ def find_texts() -> Iterator[tuple[str, str]]:
         "the starter for a table",
         OWN_TABLE.format(
             table='kind = "csv"\npath = "t"\nclient = "c"\nlabel = "l"\nranges = "r"',
-            **promise_texts("example", "server"),
+            **promise_texts("example", "server", TableShape(columns=3, sizes=(50, 60, 70))),
         ),
     )
     for folder in ("experiments", "tests", "docs"):

@@ -50,7 +50,8 @@ def init(
 ) -> None:
     """Write a commented experiment to FILE, or to experiment.toml.
 
-    For your own table, `discreet data check --write-ranges` then writes the file of ranges, which you edit.
+    For your own table, `discreet data check --write-ranges` writes the file of ranges, which you edit. Clip, rate and
+    sampling follow from the number of columns, rows and clients.
     """
     from discreet.experiment.configuration import experiment_schema
     from discreet.experiment.configuration.starter_files import starter_file
@@ -65,10 +66,12 @@ def init(
     schema = file.parent / experiment_schema.NAME
     experiment_schema.write_schema(schema)
     steps = [f"discreet plan {file}", f"discreet run {file}"]
+    is_new = not any(path.is_file() for path in (file.parent / ranges, ranges))  # the file of ranges
     if table is not None:
-        steps.insert(0, f"discreet data check {table} --client {client} --label {label} --write-ranges {ranges}")
+        option = "--write-ranges" if is_new else "--ranges"
+        steps.insert(0, f"discreet data check {table} --client {client} --label {label} {option} {ranges}")
     instructions = list(steps)
-    if table is not None:
+    if table is not None and is_new:
         by_hand = f"replace the numbers in {ranges} by publicly known ones, and delete its line taken_from_data"
         instructions.insert(1, by_hand)
     page = [

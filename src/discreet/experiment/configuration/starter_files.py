@@ -2,10 +2,15 @@
 
 import json
 import os
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from discreet.data.tables.file_reader import open_table
+from discreet.data.tables.ranges import load_ranges
+from discreet.data.tables.table import Table, as_texts
 from discreet.errors import InvalidInput
+from discreet.experiment.configuration.starter_rules import TableShape, starter_settings
 from discreet.privacy.release import Person, Unit, View
 
 BUILT_IN = """\
@@ -52,9 +57,12 @@ def starter_file(
     unit: Unit = "example",
     against: View = "server",
 ) -> str:
-    """Return the text of an experiment to start from: the digits, or a user's own table, whose header is read.
+    """Return the text of an experiment to start from: the digits, or a user's own table.
+
+    Of a table, header and clients are read. Its settings follow from public numbers (starter_rules.py).
 
     Args:
+        ranges: The file of public ranges. If it is there, it says which columns are inputs; otherwise all of them are.
         beside: The folder of the experiment's file.
         unit: Whose data the promise protects.
         against: From whom.
@@ -66,6 +74,10 @@ def starter_file(
         if name not in table.columns:
             problem = f"{option} is missing." if name is None else f"{path} has no column {name!r}."
             raise InvalidInput(problem, fix=f"Its columns: {', '.join(table.columns)}.")
+    assert client is not None
+    assert label is not None
+    if isinstance(unit, Person) and unit.column not in table.columns:
+        raise InvalidInput(f"{path} has no column {unit.column!r}.", fix=f"Its columns: {', '.join(table.columns)}.")
     task = {
         "kind": table.kind,
         "path": _relative_path(path, beside),
@@ -74,14 +86,31 @@ def starter_file(
         "ranges": str(ranges),
     }
     lines = "\n".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in task.items())
-    if isinstance(unit, Person) and unit.column not in table.columns:
-        raise InvalidInput(f"{path} has no column {unit.column!r}.", fix=f"Its columns: {', '.join(table.columns)}.")
-    return OWN_TABLE.format(table=lines, **promise_texts(unit, against)) + OPTIONS
+    not_inputs = {client, label, *([unit.column] if isinstance(unit, Person) else [])}
+    shape = _read_shape(table, client, not_inputs | _ignored_columns(ranges, beside))
+    return OWN_TABLE.format(table=lines, **promise_texts(unit, against, shape)) + OPTIONS
 
 
 def _relative_path(path: Path, folder: Path) -> str:
     """Return the path relative to the folder of the experiment's file."""
     return Path(os.path.relpath(path, folder)).as_posix()
+
+
+def _ignored_columns(ranges: Path, folder: Path) -> set[str]:
+    """Return the columns that the file of ranges leaves out; none if there is no such file yet."""
+    if not any(path.is_file() for path in (folder / ranges, ranges)):
+        return set()
+    return {name for name, column in load_ranges(ranges, folder).columns.items() if column == "ignore"}
+
+
+def _read_shape(table: Table, client: str, not_inputs: set[str]) -> TableShape:
+    """Count the rows of each client, and the columns that are inputs."""
+    sizes: Counter[str] = Counter()
+    for chunk in table.chunks():
+        sizes.update(as_texts(chunk.cells(table.columns.index(client))))
+    if not sizes:
+        raise InvalidInput(f"{table.path} names its columns and has no rows.", fix="Its settings follow from them.")
+    return TableShape(len(set(table.columns) - not_inputs), tuple(sizes.values()))
 
 
 OWN_TABLE = """\
@@ -96,42 +125,37 @@ test_fraction = 0.2              # of each client's rows, kept for evaluation, w
 unit = {unit}
 against = "{against}"{viewers}
 epsilon = {epsilon}
-delta = 1e-5                     # well below 1 / the number of {units}
+delta = {delta:<24} # below 1 / the number of {units}
 
-[algorithm]
+[algorithm]                      # for {shape}
 {algorithm}"""
 
-BY_EXAMPLE = """\
-recipe = "pfl"                   # DP-SGD on every client, then the mean of their models
-local_steps = 1
-sampling_rate = 0.25             # of a client's rows, in each step
-clip_norm = 1.0                  # of a row's gradient
-learning_rate = 1.0
+SERVER = """\
+learning_rate = 1.0              # of the clients; the server decides how far the model moves:
+server = {{ kind = "adam", learning_rate = {server_rate} }}
 """
 
-BY_EXAMPLE_UNSEEN = """\
-recipe = "ddp_fedavg"            # each client adds a share of the noise; a secure sum shows the server only the sum
+BY_ROW = """\
+{recipe}
 local_steps = 1
-sampling_rate = 0.25             # of a client's rows, in each step
-clip_norm = 1.0                  # of a row's gradient
-learning_rate = 1.0
+sampling_rate = {sampling_rate:<16} # of a client's rows, in each step
+clip_norm = {clip_norm:<20} # of a row's gradient
 """
 
 BY_CLIENT = """\
-recipe = "dp_fedavg"             # clients train and send clipped updates; the server, which is trusted, adds the noise
-epochs = 1                       # passes over a client's rows in a round
-batch_size = 50
-clip_norm = 1.0                  # of a client's update
-learning_rate = 0.3
+{recipe}
+steps = 1                        # of a client in a round
+batch_size = {batch_size:<19} # of its rows
+clip_norm = {clip_norm:<20} # of a client's update
 """
 
-BY_CLIENT_UNSEEN = """\
-recipe = "ddp_fedavg_client"     # each client adds a share of the noise; a secure sum shows the server only the sum
-epochs = 1                       # passes over a client's rows in a round
-batch_size = 50
-clip_norm = 1.0                  # of a client's update
-learning_rate = 0.3
-"""
+SHARED = "each client adds a share of the noise; a secure sum shows the server only the sum"
+RECIPES = {
+    "ddp_fedavg": SHARED,
+    "ddp_fedavg_client": SHARED,
+    "dp_fedavg": "clients train and send clipped updates; the server, which is trusted, adds the noise",
+    "pfl": "each client adds enough noise itself, since a secure sum needs three clients",
+}
 
 VIEWERS = {
     "server": "               # who sees every message, and so everyone who sees less",
@@ -140,21 +164,29 @@ VIEWERS = {
 }
 
 
-def promise_texts(unit: Unit, against: View) -> dict[str, str]:
-    """Return the parts of a starter file for this promise: its words, the recipe that keeps it, and the rounds."""
+def promise_texts(unit: Unit, against: View, shape: TableShape) -> dict[str, Any]:
+    """Return the parts of a starter file for this promise and table: words, the recipe that keeps it, and settings."""
+    settings, clients = starter_settings(shape, unit), len(shape.sizes)
     quoted = f'"{unit}"'
     if isinstance(unit, Person):
         quoted = unit.as_toml()
     if unit == "client":
-        recipe, rounds, epsilon = (BY_CLIENT if against == "public" else BY_CLIENT_UNSEEN), 30, "8.0"
+        recipe, template = "dp_fedavg" if against == "public" else "ddp_fedavg_client", BY_CLIENT
     else:
-        recipe, rounds, epsilon = (BY_EXAMPLE_UNSEEN if against == "client" else BY_EXAMPLE), 100, "2.0"
+        recipe, template = "ddp_fedavg" if settings.is_sum_hidden else "pfl", BY_ROW
+    named = f'recipe = "{recipe}"'
     return {
-        "rounds": str(rounds),
+        "rounds": settings.rounds,
         "unit": quoted,
         "against": against,
         "viewers": VIEWERS[against],
         "units": {"client": "clients", "example": "rows"}.get(str(unit), "persons"),
-        "epsilon": epsilon,
-        "algorithm": recipe,
+        "epsilon": "8.0" if unit == "client" else "2.0",
+        "delta": f"{settings.delta:.0e}".replace("e-0", "e-"),
+        "shape": f"{_count(shape.columns, 'column')}, {_count(shape.rows, 'row')} and {_count(clients, 'client')}",
+        "algorithm": (template + SERVER).format(recipe=f"{named:<32} # {RECIPES[recipe]}", **settings._asdict()),
     }
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
