@@ -118,8 +118,10 @@ def test_persons_of_a_parquet_file_may_be_named_by_numbers(tmp_path: Path):
 
 
 def test_rows_are_left_out_before_some_are_held_out(tmp_path: Path):
-    """Four of ten rows of one person are used, and one of these is held out for evaluation."""
-    text = "".join(f"N,1,{age},no\n" for age in range(10))
+    """Four of ten rows of each person are used, whichever side the person is on."""
+    text = "".join(f"N,{person},{age},no\n" for person in range(20) for age in range(10))
     task = load(tmp_path, text, most=4, test_fraction=0.25)
-    assert (task.train.sizes, len(task.test_inputs), task.rows_left_out) == ((3,), 1, 6)
+    assert task.train.sizes[0] + len(task.test_inputs) == 80
+    assert task.train.sizes[0] % 4 == len(task.test_inputs) % 4 == 0
+    assert task.rows_left_out == 120
     assert max(task.train.inputs.max(), task.test_inputs.max()) < 4 / 50 - 1

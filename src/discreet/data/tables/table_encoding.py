@@ -115,6 +115,7 @@ class EncodedTable(NamedTuple):
         sizes: The number of rows of each client.
         left_out: Number of rows that were left out because a person has more than may be used. Nothing else in this
             record depends on those rows.
+        persons: The person of each row, if the privacy unit is a person.
     """
 
     names: tuple[str, ...]
@@ -122,6 +123,12 @@ class EncodedTable(NamedTuple):
     inputs: NDArray[np.float32]
     targets: NDArray[Any]
     left_out: int = 0
+    persons: tuple[str, ...] | None = None
+
+    @property
+    def clients(self) -> NDArray[np.int64]:
+        """The number of each row's client."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
     def tensors(self) -> tuple[Tensor, Tensor]:
         """Return inputs and targets for training."""
@@ -140,13 +147,16 @@ def encode_table(table: Table, encoding: Encoding, person: Person | None = None)
     """
     clients: dict[str, int] = {}
     owners, inputs, targets, used = [], [], [], []
+    persons: list[str] = []
     person_rows = None if person is None else PersonRows(person)
     for chunk in table.chunks():
         names = _read_names(table, chunk, encoding.client_column, "client")
         owners.append(np.array([clients.setdefault(name, len(clients)) for name in names]))
         inputs.append(np.hstack([encode_inputs(table, chunk, index, column) for index, column in encoding.features]))
         targets.append(encode_targets(table, chunk, encoding.label_column, encoding.label))
-        used.append(_select_rows(table, chunk, encoding, names, person_rows))
+        named = _read_persons(table, chunk, encoding)
+        persons += named
+        used.append(_select_rows(named, names, person_rows))
     if not owners:
         raise InvalidInput(f"{table.path} names its columns and has no rows.")
     sorted_names = sorted(clients)
@@ -169,6 +179,7 @@ def encode_table(table: Table, encoding: Encoding, person: Person | None = None)
         np.concatenate(inputs)[order],
         np.concatenate(targets)[order],
         len(is_used) - len(keep),
+        tuple(persons[row] for row in order) if persons else None,
     )
 
 
@@ -220,13 +231,15 @@ def _value_index(cell: str, column: Values) -> int:
     return -1 if index is None else index
 
 
-def _select_rows(
-    table: Table, chunk: Chunk, encoding: Encoding, clients: Sequence[str], person_rows: PersonRows | None
-) -> NDArray[np.bool_]:
-    """Return which rows of the chunk are used: all, or those that the bound on each person allows."""
-    if person_rows is None or encoding.person_column is None:
+def _read_persons(table: Table, chunk: Chunk, encoding: Encoding) -> Sequence[str]:
+    """Return the person of each row of the chunk; nothing if the privacy unit is not a person."""
+    return () if encoding.person_column is None else _read_names(table, chunk, encoding.person_column, "person")
+
+
+def _select_rows(persons: Sequence[str], clients: Sequence[str], person_rows: PersonRows | None) -> NDArray[np.bool_]:
+    """Return which rows are used: all, or those that the bound on each person allows."""
+    if person_rows is None:
         return np.ones(len(clients), dtype=np.bool_)
-    persons = _read_names(table, chunk, encoding.person_column, "person")
     return np.array([person_rows.uses(*row) for row in zip(persons, clients, strict=True)], dtype=np.bool_)
 
 

@@ -7,16 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from discreet.algorithms.population import Population
 from discreet.data.data_facts import DataFacts
 from discreet.data.federation import Federation
 from discreet.data.tables.file_reader import open_csv, open_parquet, open_table
+from discreet.data.tables.person_sides import TRAINING, split_persons
 from discreet.data.tables.ranges import Range, Ranges, Values, find_file, load_ranges
 from discreet.data.tables.table import Table
 from discreet.data.tables.table_columns import TableColumns
 from discreet.data.tables.table_encoding import EncodedTable, Encoding, encode_table
 from discreet.data.tasks.from_arrays import describe_multiplicity
-from discreet.data.tasks.task import Task, describe_validation, split_held_out, training_size
+from discreet.data.tasks.task import Task, split_held_out, training_size
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
 from discreet.part import Count, Flag, Share, part
@@ -36,8 +40,10 @@ class TableTask:
         client: The column that names the client of each row.
         label: The column to predict: a class if its range lists `values`, a number if it has `min` and `max`.
         ranges: The public ranges of the columns: a TOML file, or a table of columns.
-        test_fraction: The share of each client's rows that is held out for evaluation. 0 holds out none.
-        validation_fraction: The share of each client's other rows that is held out for choosing settings.
+        test_fraction: The share of each client's rows that is held out for evaluation. 0 holds out none. In a promise
+            for one person it is a share of the persons, who are held out with all their rows.
+        validation_fraction: The share of each client's other rows, or of the other persons, that is held out for
+            choosing settings.
         validation_path: A table with the same columns whose rows are for choosing settings, and are not in the table
             itself. Instead of `validation_fraction`.
         max_multiplicity: The largest number of clients that hold the same example. Only the data's owner can know it.
@@ -69,8 +75,21 @@ class TableTask:
         inputs_by_name = {name: replace(column) for name, column in encoding.named_features}  # without what they cached
         columns = TableColumns(inputs=inputs_by_name, label=self.label, target=replace(encoding.label))
         inputs, targets = rows.tensors()
-        train, test = split_held_out(rows.sizes, self.test_fraction, generator)
-        sizes = tuple(training_size(size, self.test_fraction) for size in rows.sizes)
+        validation = None if self.validation_path is None else self._read_validation(columns, paths)
+        sides = self._sides(rows)
+        if sides is None:
+            train, test = split_held_out(rows.sizes, self.test_fraction, generator)
+            sizes = tuple(training_size(size, self.test_fraction) for size in rows.sizes)
+        else:
+            train, test, chosen = (torch.from_numpy(np.flatnonzero(sides == side)) for side in range(3))
+            sizes = self._training_sizes(rows)
+            if self.validation_fraction:
+                validation = inputs[chosen], targets[chosen]
+                if not len(chosen):
+                    raise InvalidInput(
+                        f"A validation_fraction of {self.validation_fraction} holds out no person.",
+                        fix="Raise it, or leave it out.",
+                    )
         task = Task(
             name=Path(self.path).stem,
             train=Federation(inputs[train], targets[train], sizes, self.max_multiplicity),
@@ -79,7 +98,7 @@ class TableTask:
             kind=data.kind,
             classes=encoding.label.width,
             client_names=rows.names,
-            validation=None if self.validation_path is None else self._read_validation(columns, paths),
+            validation=validation,
             facts=data.facts,
             not_covered=data.not_covered,
             ranges_from_data=data.ranges_from_data,
@@ -88,6 +107,8 @@ class TableTask:
             standardisation=data.standardisation,
             columns=columns,
         )
+        if sides is not None:  # validation rows of persons are on a side of their own already
+            return task
         return replace(task.hold_out_validation(self.validation_fraction, generator), facts=data.facts)
 
     def describe(self, paths: Paths, person: Person | None = None) -> tuple[Population, DataFacts]:
@@ -95,7 +116,19 @@ class TableTask:
         rows, _, data = self._read(paths, person)
         return Population(examples=self._training_sizes(rows), max_multiplicity=self.max_multiplicity), data
 
+    def _sides(self, rows: EncodedTable) -> NDArray[np.int64] | None:
+        """Return the side of each row, with all rows of a person on one: to train on, test or validation.
+
+        None if the rows name no persons.
+        """
+        if rows.persons is None:
+            return None
+        return split_persons(rows.persons, rows.clients, (self.test_fraction, self.validation_fraction))
+
     def _training_sizes(self, rows: EncodedTable) -> tuple[int, ...]:
+        sides = self._sides(rows)
+        if sides is not None:
+            return tuple(np.bincount(rows.clients[sides == TRAINING], minlength=len(rows.sizes)).tolist())
         return tuple(training_size(size, self.test_fraction, self.validation_fraction) for size in rows.sizes)
 
     def _read_validation(self, columns: TableColumns, paths: Paths) -> tuple[Tensor, Tensor]:
@@ -113,7 +146,7 @@ class TableTask:
         rows = encode_table(table, encoding, person)
         data = DataFacts(
             kind="classification" if isinstance(encoding.label, Values) else "regression",
-            facts=_describe_data(self, encoding, ranges),
+            facts=_describe_data(self, encoding, ranges, person),
             not_covered=(fill("not_covered.ranges"),) if ranges.taken_from_data else (),
             ranges_from_data=ranges.taken_from_data,
             distinct_examples=sum(self._training_sizes(rows)) if self.max_multiplicity == 1 else None,
@@ -150,7 +183,8 @@ def clients_from_csv(
         label: The column to predict: a class if its range lists `values`, a number if it has `min` and `max`.
         ranges: The public ranges of the columns: a TOML file, or a mapping from column to `{"min": …, "max": …}`,
             `{"values": […]}` or `"ignore"`.
-        test_fraction: The share of each client's rows that is held out for evaluation. 0 holds out none.
+        test_fraction: The share of each client's rows that is held out for evaluation; with a `person`, of the persons,
+            with all their rows. 0 holds out none.
         validation_fraction: The share of each client's other rows that is held out for choosing settings.
         validation_path: A table with the same columns whose rows are for choosing settings, and are not in the table
             itself. Instead of `validation_fraction`.
@@ -215,7 +249,8 @@ def clients_from_parquet(
         client: The column that names the client of each row.
         label: The column to predict: a class if its range lists `values`, a number if it has `min` and `max`.
         ranges: The public ranges of the columns, as for `clients_from_csv`.
-        test_fraction: The share of each client's rows that is held out for evaluation. 0 holds out none.
+        test_fraction: The share of each client's rows that is held out for evaluation; with a `person`, of the persons,
+            with all their rows. 0 holds out none.
         validation_fraction: The share of each client's other rows that is held out for choosing settings.
         validation_path: A table with the same columns whose rows are for choosing settings, and are not in the table
             itself. Instead of `validation_fraction`.
@@ -257,7 +292,7 @@ def _plain_ranges(ranges: str | Path | Mapping[str, Any]) -> str | dict[str, Any
     return dict(ranges) if isinstance(ranges, Mapping) else str(ranges)
 
 
-def _describe_data(source: TableTask, encoding: Encoding, ranges: Ranges) -> tuple[str, ...]:
+def _describe_data(source: TableTask, encoding: Encoding, ranges: Ranges, person: Person | None) -> tuple[str, ...]:
     """Say on the card how columns are encoded. Bounds that were taken from the data are not printed."""
     public = [] if ranges.taken_from_data else [fill("data.table.public_ranges")]
     if public and not (source.standardise and encoding.standardisation):
@@ -271,10 +306,11 @@ def _describe_data(source: TableTask, encoding: Encoding, ranges: Ranges) -> tup
     elif isinstance(encoding.label, Range):
         bounds = {"low": f"{encoding.label.min:g}", "high": f"{encoding.label.max:g}"}
         facts.append(fill("data.table.label_from", label=repr(source.label), **bounds))
+    test, validation = (f"{share:.0%}" for share in (source.test_fraction, source.validation_fraction))
     if source.test_fraction:
-        facts.append(fill("data.held_out_by_client", share=f"{source.test_fraction:.0%}"))
+        facts.append(fill("data.held_out_by_client" if person is None else "data.held_out_persons", share=test))
     if source.validation_fraction:
-        facts.append(describe_validation(source.validation_fraction))
+        facts.append(fill("data.validation" if person is None else "data.validation_persons", share=validation))
     if source.validation_path is not None:
         facts.append(fill("data.validation_file", file=Path(source.validation_path).name))
     return (*facts, describe_multiplicity(source.max_multiplicity))
