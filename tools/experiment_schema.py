@@ -23,7 +23,7 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.recipes.recipe import Recipe
 from discreet.algorithms.recipes.registry import RECIPES
 from discreet.algorithms.training.per_round import PerRound
-from discreet.data.tables.ranges import Values
+from discreet.data.tables.column_kinds import Values
 from discreet.experiment.configuration.algorithm_table import AnyAlgorithm
 from discreet.experiment.configuration.experiment_file import Experiment
 from discreet.own_part import OwnPart

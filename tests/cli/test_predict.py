@@ -11,7 +11,7 @@ import torch
 
 import discreet as discreet_module
 from discreet.cli.main import run
-from discreet.data.tables.ranges import Range, Values
+from discreet.data.tables.column_kinds import Range, Values
 from discreet.data.tables.table_columns import TableColumns, table_from_columns
 from discreet.errors import InvalidInput
 from tests.cli.conftest import Discreet

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from discreet.data.tables.ranges import Range, Values
+from discreet.data.tables.column_kinds import DateRange, HashedText, InputColumn, Range, Values, hash_words
 from discreet.data.tables.table_columns import TableColumns, table_from_columns
 from discreet.errors import InvalidInput, MissingExtra
 from discreet.models.export.model_file import model_bytes, table_model_bytes
@@ -25,6 +25,8 @@ CLASSES = TableColumns(
         "ward": Values(values=("a", "b", "c")),
         "age": Range(min=0, max=120),
         "stay": Values(values=("0", "1")),
+        "note": HashedText(text_buckets=5),
+        "day": DateRange(first="2020-01-01", last="2026-12-31"),
         "weight": Range(min=-50, max=1e6),
     },
     label="ill",
@@ -37,6 +39,8 @@ ROWS: dict[str, Any] = {
     "weight": [0.1, 99999.99, -60.0, 12.5, 3e6],
     "ward": ["c", "a", "b", "b", "a"],
     "stay": ["0", "1", "1", "0", "0"],
+    "note": ["fever and pain", "", "no fever", "pain", "tired"],
+    "day": ["2021-03-04", "2026-12-31", "1990-01-01", "2023-06-07", "2099-01-01"],
 }
 FACTS = {"guarantee": "ε = 2", "columns": "{}"}
 
@@ -46,20 +50,30 @@ def make_network(columns: TableColumns, outputs: int) -> nn.Module:
     return nn.Sequential(nn.Linear(columns.width, 7), nn.Tanh(), nn.Linear(7, outputs)).eval()
 
 
+def give_column(column: InputColumn, cells: list[Any]) -> Any:
+    """Return the cells of a column as an input of an ONNX file, as the guide says."""
+    match column:
+        case HashedText():
+            return hash_words(cells, column.text_buckets)
+        case DateRange():
+            return np.array(cells, dtype="datetime64[D]").astype(np.float64)
+        case _:
+            return np.array(cells, dtype=np.float64 if isinstance(column, Range) else object)
+
+
 def give_columns(columns: TableColumns, rows: dict[str, Any]) -> dict[str, Any]:
     """Return rows as the inputs of an ONNX file."""
-    return {
-        name: np.array(rows[name], dtype=np.float64 if isinstance(column, Range) else object)
-        for name, column in columns.inputs.items()
-    }
+    return {name: give_column(column, rows[name]) for name, column in columns.inputs.items()}
 
 
 def give_blocks(network: TableNetwork, rows: dict[str, Any]) -> list[torch.Tensor]:
     """Return rows as the inputs of a TorchScript file."""
     values = dict(network.codes)
-    numbers = [torch.tensor(rows[name], dtype=torch.float64) for name, _ in network.numbers]
+    numbers = [torch.from_numpy(give_column(column, rows[name])) for name, column in network.numbers]
     codes = [torch.tensor([values[name].index_of(cell) for cell in rows[name]]) for name in values]
-    return [torch.stack(block, dim=1) for block in (numbers, codes) if block]
+    texts = [torch.from_numpy(give_column(column, rows[name])) for name, column in network.texts]
+    blocks = [torch.stack(block, dim=1) for block in (numbers, codes) if block]
+    return [*blocks, *([torch.cat(texts, dim=1)] if texts else [])]
 
 
 @cache
@@ -107,9 +121,9 @@ def test_onnx_takes_any_number_of_rows() -> None:
 
 @pytest.mark.parametrize("change", [{"ward": "d"}, {"ward": ""}, {"age": math.nan}, {"age": math.inf}])
 def test_a_row_that_predict_refuses_has_no_prediction_in_onnx(change: dict[str, Any]) -> None:
-    row = {"ward": "a", "age": 50.0, "stay": "1", "weight": 3.0} | change
+    good = {"ward": "a", "age": 50.0, "stay": "1", "weight": 3.0, "note": "", "day": "2021-01-01"}
     content = classes_onnx()
-    rows = {name: [cell, good] for (name, cell), good in zip(row.items(), ("a", 50.0, "1", 3.0), strict=True)}
+    rows = {name: [change.get(name, cell), cell] for name, cell in good.items()}
     prediction, probabilities = run_onnx(content, give_columns(CLASSES, rows))
     assert prediction[0] == ""
     assert np.isnan(probabilities[0]).all()
@@ -124,7 +138,7 @@ def test_onnx_says_what_it_is_and_nothing_about_this_machine() -> None:
     model = onnx.load_from_string(content)
     onnx.checker.check_model(model)
     assert {each.key: each.value for each in model.metadata_props} == FACTS
-    assert [each.name for each in model.graph.input] == ["age", "weight", "ward", "stay"]
+    assert [each.name for each in model.graph.input] == ["age", "day", "weight", "ward", "stay", "note"]
     assert __file__.encode() not in content
     assert b"discreet/models" not in content
 

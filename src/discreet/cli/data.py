@@ -162,5 +162,7 @@ def _column_table(columns: list[dict[str, Any]]) -> Table:
 def _describe_values(column: dict[str, Any]) -> str:
     if "min" in column:
         return f"{column['min']:g} to {column['max']:g}"
+    if "first" in column:
+        return f"{column['first']} to {column['last']}"
     values = column.get("values", [])
     return ", ".join(values[:4]) + (f", … ({len(values)} in total)" if len(values) > 4 else "")

@@ -10,7 +10,8 @@ from typing import Any
 
 from discreet.algorithms.training.batches import Batch
 from discreet.data.federation import Federation
-from discreet.data.tables.ranges import Ranges, Values
+from discreet.data.tables.column_kinds import Values
+from discreet.data.tables.ranges import Ranges
 from discreet.data.tables.table import Table
 from discreet.data.tables.table_encoding import Encoding, encode_table
 from discreet.data.tasks.task import Kind

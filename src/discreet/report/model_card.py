@@ -129,6 +129,10 @@ def _describe_column(column: dict[str, Any], *, hidden: bool) -> str:
             return "a listed value (the list was taken from the data)"
         more = f", … ({len(values)} values)" if len(values) > MOST_VALUES else ""
         return "one of " + ", ".join(values[:MOST_VALUES]) + more
+    if "text_buckets" in column:
+        return f"free text, whose words are counted in {column['text_buckets']} buckets"
+    if "first" in column:
+        return "a date" if hidden else f"a date from {column['first']} to {column['last']}"
     return "a number" if hidden else f"a number from {column['min']:g} to {column['max']:g}"
 
 

@@ -18,15 +18,18 @@ def notes_on(tmp_path: Path, column: list[str], clients: str = "ab") -> list[str
 @pytest.mark.parametrize(
     ("cells", "remark"),
     [
-        ([f"2026-01-{day:02}" for day in range(1, 29)], "holds dates: replace them by a number"),
-        ([f"{day}.3.2026" for day in range(1, 29)], "holds dates"),
+        ([f"2026-01-{day:02}" for day in range(1, 29)], "holds dates: give it { first = DATE, last = DATE } with"),
+        ([f"{day}.3.2026" for day in range(1, 29)], "holds dates: write them as YYYY-MM-DD, then give it"),
         ([f"2026-01-{day:02}T10:15:00" for day in range(1, 29)], "holds dates"),
         ([f"{row},5" for row in range(20)], "numbers with a decimal comma: write them with a decimal point"),
         ([f"1.{row:03},25" for row in range(20)], "decimal comma"),
         ([f"P{row:04}" for row in range(60)], "another value in every row, as an identifier has"),
         ([str(1000 + row) for row in range(60)], "another value in every row, as an identifier has"),
         ([*(["1"] * 20), "inf"], "is infinite in 1 row: replace that by the end of its public range"),
-        ([*(f"word {row}" for row in range(60)), "word 1"], "is free text: set it to"),
+        (
+            [*(f"word {row}" for row in range(60)), "word 1"],
+            "is free text: { text_buckets = 64 } in the ranges",
+        ),
         (["7"] * 20, "is constant here"),
     ],
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 MOST_COUNTED = 1_000_000  # distinct cells that are told apart, to bound memory
 MOSTLY = 0.8  # the share of cells from which a column counts as one of dates, or of decimal commas
 DATE = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([T ]\d{1,2}:\d{2}.*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})( .*)?")
+ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 DECIMAL_COMMA = re.compile(r"[-+]?\d{1,3}(\.\d{3})*,\d+|[-+]?\d+,\d+")
 INFINITE = frozenset({"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"})
 
@@ -19,6 +20,8 @@ class CellKinds:
         cells: Number of cells that are not missing.
         spaced: Number of texts of several words.
         distinct: Hashes of the distinct cells, up to a limit.
+        first_day: The first of the dates. Empty if one is not written as YYYY-MM-DD.
+        last_day: The last of the dates.
     """
 
     cells: int = 0
@@ -27,6 +30,8 @@ class CellKinds:
     infinite: int = 0
     spaced: int = 0
     distinct: set[int] = field(default_factory=set)
+    first_day: str = ""
+    last_day: str = ""
 
     def count_cell(self, cell: str, *, is_number: bool) -> None:
         """Add a cell that is not missing."""
@@ -35,7 +40,11 @@ class CellKinds:
             self.distinct.add(hash(cell))
         if is_number:
             return
-        self.dates += DATE.fullmatch(cell) is not None
+        if DATE.fullmatch(cell):
+            self.dates += 1
+            day = cell[:10] if ISO_DATE.match(cell) else ""
+            self.first_day = min(self.first_day, day) if self.dates > 1 else day
+            self.last_day = max(self.last_day, day)
         self.decimal_commas += DECIMAL_COMMA.fullmatch(cell) is not None
         self.infinite += cell.lower() in INFINITE
         self.spaced += " " in cell
@@ -62,9 +71,10 @@ class CellKinds:
             whole: Whether its cells are whole numbers or text.
         """
         if self.are_dates:
+            written = "" if self.first_day else "write them as YYYY-MM-DD, then "
             yield (
-                f"Column {name!r} holds dates: replace them by a number, such as days since a public date, or set the "
-                'column to "ignore" in the ranges.'
+                f"Column {name!r} holds dates: {written}give it {{ first = DATE, last = DATE }} with public dates in "
+                'the ranges, or set it to "ignore".'
             )
         elif self.have_decimal_commas:
             yield f"Column {name!r} has numbers with a decimal comma: write them with a decimal point."

@@ -1,84 +1,15 @@
 """Public ranges of a table's columns. Scaling by them reveals nothing about the data, because nothing is fitted."""
 
-import math
 import tomllib
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-from pydantic import BeforeValidator
-
+from discreet.data.tables.column_kinds import DateRange, HashedText, InputColumn, Range, Values
 from discreet.errors import InvalidInput
-from discreet.part import Flag, Real, from_plain, part
+from discreet.part import Flag, from_plain, part
 
-
-@part
-class Range:
-    """A number between two public bounds. It becomes one input in [-1, 1]."""
-
-    min: Real
-    max: Real
-
-    def __post_init__(self) -> None:
-        if not self.min < self.max:
-            raise InvalidInput(f"A range needs min below max, and got min = {self.min:g} and max = {self.max:g}.")
-
-    @property
-    def width(self) -> int:
-        """Number of inputs that the column becomes."""
-        return 1
-
-    def scale(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Scale to [-1, 1]. Values outside the range are moved to its nearer end."""
-        return (values.clip(self.min, self.max) - self.min) / (self.max - self.min) * 2 - 1
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
-        return str(value)
-    raise ValueError(f"must be text or a number, and got {value!r}")
-
-
-@part
-class Values:
-    """One of the listed values. It becomes one input per value, of which one is 1 and the others are 0."""
-
-    values: tuple[Annotated[str, BeforeValidator(_as_text)], ...]
-
-    def __post_init__(self) -> None:
-        if not self.values or len(set(self.values)) != len(self.values):
-            raise InvalidInput(f"Values must be listed, each once, and got {list(self.values)}.")
-
-    @property
-    def width(self) -> int:
-        """Number of inputs that the column becomes."""
-        return len(self.values)
-
-    @cached_property
-    def lookup(self) -> dict[str, int]:
-        """The index of each value."""
-        return {value: number for number, value in enumerate(self.values)}
-
-    @cached_property
-    def numbers(self) -> dict[float, int]:
-        """The index of each value that is a number, so that 1.0 matches 1. Empty if two values are equal numbers."""
-        parsed = [(parse_number(value), index) for index, value in enumerate(self.values)]
-        indices = {number: index for number, index in parsed if number is not None}
-        return indices if len(indices) == sum(number is not None for number, _ in parsed) else {}
-
-    def index_of(self, cell: str) -> int | None:
-        """Return the index of the cell's value, or None. Numbers may be written in different ways."""
-        index = self.lookup.get(cell)
-        number = parse_number(cell) if index is None else None
-        return index if number is None else self.numbers.get(number)
-
-
-Column: TypeAlias = Range | Values | Literal["ignore"]
+Column: TypeAlias = InputColumn | Literal["ignore"]
 
 
 @part
@@ -121,18 +52,22 @@ def _parse_ranges(document: dict[str, Any], where: str) -> Ranges:
 
 
 def _parse_column(name: str, column: Any, where: str) -> Any:
-    kind: type[Range] | type[Values]
+    kind: type[InputColumn]
     match column:
-        case Range() | Values() | "ignore":
+        case Range() | Values() | DateRange() | HashedText() | "ignore":
             return column
         case {"min": _, "max": _, **more} if not more:
             kind = Range
         case {"values": _, **more} if not more:
             kind = Values
+        case {"first": _, "last": _, **more} if not more:
+            kind = DateRange
+        case {"text_buckets": _, **more} if not more:
+            kind = HashedText
         case _:
             raise InvalidInput(
-                f'{where}: column {name!r} must be {{ min = …, max = … }}, {{ values = […] }} or "ignore", '
-                f"and got {column!r:.60}."
+                f"{where}: column {name!r} must be {{ min = …, max = … }}, {{ values = […] }}, "
+                f'{{ first = DATE, last = DATE }}, {{ text_buckets = 64 }} or "ignore", and got {column!r:.60}.'
             )
     try:
         return from_plain(kind, dict(column))
@@ -147,14 +82,3 @@ def find_file(path: str, folder: Path | None) -> Path:
         if candidate.is_file():
             return candidate
     raise InvalidInput(f"There is no file {path}.", fix=f"Looked for {' and '.join(map(str, candidates))}.")
-
-
-def parse_number(cell: str) -> float | None:
-    """Return the finite number in a cell, or None. 1_000, which Python accepts, counts as a typing error."""
-    if "_" in cell:
-        return None
-    try:
-        number = float(cell)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None

@@ -17,7 +17,7 @@ HEAD = (
     "is somebody's value. Replace each by public bounds (an age is in 0..120), list categories as the",
     "form defines them, then delete the line taken_from_data: while it is there, training refuses these",
     "ranges, unless it gets --accept-data-ranges.",
-    'A column that training should not see is set to "ignore".',
+    'A column that training should not see is set to "ignore"; free text may be { text_buckets = 64 }.',
 )
 
 
@@ -55,6 +55,10 @@ def _is_numeric_label(label: ColumnSurvey) -> bool:
 
 
 def _describe_column(column: ColumnSurvey, numeric: bool) -> "InlineTable | tomlkit.items.String":
+    if column.type == "date" and column.kinds.first_day < column.kinds.last_day:
+        days = tomlkit.inline_table()
+        days.update({"first": column.kinds.first_day, "last": column.kinds.last_day})
+        return days
     if column.type in ("empty", "text") or (not numeric and column.distinct > MOST_VALUES):
         return tomlkit.string("ignore")
     table = tomlkit.inline_table()

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.data.tables.column_kinds import InputColumn, Range, Values
 from discreet.data.tables.file_reader import as_csv_text
-from discreet.data.tables.ranges import Range, Values
-from discreet.data.tables.table import Chunk, Table, list_names
+from discreet.data.tables.table import Cells, Chunk, Table, list_names
 from discreet.data.tables.table_encoding import encode_inputs, encode_targets
 from discreet.errors import InvalidInput
 from discreet.part import part
@@ -26,7 +26,7 @@ class TableColumns:
         target: The range of a number to predict, or the values of a class.
     """
 
-    inputs: dict[str, Range | Values]
+    inputs: dict[str, InputColumn]
     label: str
     target: Range | Values
 
@@ -138,12 +138,23 @@ def table_from_columns(frame: Any) -> Table:
     columns = [np.asarray(frame[name]) for name in names]
     if len({len(column) for column in columns}) > 1:
         raise InvalidInput("The columns to predict from differ in length.")
-    texts = [column if column.dtype.kind in "iuf" else list(map(as_csv_text, column.tolist())) for column in columns]
+    texts = [_read_values(column) for column in columns]
 
     def chunks() -> Iterator[Chunk]:
         yield Chunk(range(1, len(columns[0]) + 1), lambda index: texts[index])
 
     return Table("The data frame", "parquet", tuple(map(str, names)), chunks)
+
+
+def _read_values(column: NDArray[Any]) -> Cells:
+    """Return the values of a data frame's column as the cells of a file: numbers, or else text."""
+    match column.dtype.kind:
+        case "i" | "u" | "f":
+            return column
+        case "M":  # dates, which would become numbers of some unit
+            return [str(day) for day in column.astype("datetime64[D]")]
+        case _:
+            return list(map(as_csv_text, column.tolist()))
 
 
 def _count_columns(names: Sequence[str]) -> str:

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.algorithms.standardisation import Standardisation
+from discreet.data.tables.column_kinds import DateRange, InputColumn, Range, Values
 from discreet.data.tables.person_rows import PersonRows
-from discreet.data.tables.ranges import Range, Ranges, Values, parse_number
-from discreet.data.tables.table import Cells, Chunk, Table, as_texts, is_missing
+from discreet.data.tables.ranges import Ranges
+from discreet.data.tables.table import Chunk, Table, as_texts, is_missing
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
 from discreet.privacy.release import Person
@@ -35,7 +36,7 @@ class Encoding:
     client_column: int
     label_column: int
     label: Range | Values
-    features: tuple[tuple[int, Range | Values], ...]
+    features: tuple[tuple[int, InputColumn], ...]
     names: tuple[str, ...]
     person_column: int | None = None
 
@@ -64,7 +65,7 @@ class Encoding:
         if unknown := [name for _, name in others if name not in known]:
             raise InvalidInput(
                 f"Column {unknown[0]!r} has no public range ({len(unknown)} such).",
-                fix='Give it { min = …, max = … } or { values = […] } from public knowledge, or "ignore".',
+                fix='Give it { min = …, max = … }, { values = […] } or another public kind, or "ignore".',
             )
         columns = ((index, known[name]) for index, name in others)
         features = tuple((index, column) for index, column in columns if not isinstance(column, str))  # "ignore"
@@ -80,7 +81,7 @@ class Encoding:
         return cls(table.columns.index(client), table.columns.index(label), target, features, names, person_column)
 
     @property
-    def named_features(self) -> Iterator[tuple[str, Range | Values]]:
+    def named_features(self) -> Iterator[tuple[str, InputColumn]]:
         """The name and the range or values of each column that becomes inputs."""
         return zip(self.names, (column for _, column in self.features), strict=True)
 
@@ -89,7 +90,7 @@ class Encoding:
         """Which inputs are numbers, and whether the label is one. None if there are no numbers."""
         starts = [0, *accumulate(column.width for _, column in self.features)]
         pairs = zip(starts, (column for _, column in self.features), strict=False)
-        numeric = tuple(start for start, column in pairs if isinstance(column, Range))
+        numeric = tuple(start for start, column in pairs if isinstance(column, Range | DateRange))
         wanted = Standardisation(inputs=starts[-1], numeric=numeric, target=isinstance(self.label, Range))
         return wanted if wanted.columns else None
 
@@ -183,52 +184,25 @@ def encode_table(table: Table, encoding: Encoding, person: Person | None = None)
     )
 
 
-def encode_inputs(table: Table, chunk: Chunk, index: int, column: Range | Values) -> NDArray[np.float32]:
-    """Encode a column as one input for a number, or as one input per listed value."""
-    encoded = _encode_column(table, chunk, index, column)
-    inputs = encoded[:, None] if isinstance(column, Range) else np.eye(column.width, dtype=np.float32)[encoded]
-    return inputs.astype(np.float32, copy=False)
+def encode_inputs(table: Table, chunk: Chunk, index: int, column: InputColumn) -> NDArray[np.float32]:
+    """Encode a column as the inputs that it becomes."""
+    return column.as_inputs(_read_column(table, chunk, index, column)).astype(np.float32, copy=False)
 
 
 def encode_targets(table: Table, chunk: Chunk, index: int, column: Range | Values) -> NDArray[Any]:
     """Encode the label: numbers in [-1, 1], or indices of listed values."""
-    encoded = _encode_column(table, chunk, index, column)
+    encoded = _read_column(table, chunk, index, column)
     return encoded.astype(np.int64 if isinstance(column, Values) else np.float32)
 
 
-def _encode_column(table: Table, chunk: Chunk, index: int, column: Range | Values) -> NDArray[Any]:
-    """Encode a column's cells as numbers in [-1, 1], or as indices of listed values."""
+def _read_column(table: Table, chunk: Chunk, index: int, column: InputColumn) -> NDArray[Any]:
+    """Return what a column's cells mean: numbers in [-1, 1], or indices of listed values."""
     cells = chunk.cells(index)
-    encoded, is_unreadable = (
-        _encode_numbers(cells, column) if isinstance(column, Range) else _encode_values(cells, column)
-    )
+    meanings, is_unreadable = column.read_cells(cells)
     if is_unreadable.any():
         first = int(is_unreadable.argmax())
         raise unreadable_cell_error(str(cells[first]), column, table, index, chunk.rows[first])
-    return encoded
-
-
-def _encode_numbers(cells: Cells, column: Range) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return the scaled numbers of the cells, and which cells are not numbers."""
-    numbers = cells if isinstance(cells, np.ndarray) else list(map(parse_number, cells))
-    values = np.asarray(numbers, dtype=np.float64)  # None becomes NaN
-    return column.scale(values), ~np.isfinite(values)
-
-
-def _encode_values(cells: Cells, column: Values) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return the index of each cell's value, and which cells have no listed value. Equal cells are looked up once."""
-    if isinstance(cells, np.ndarray):
-        distinct, which = np.unique(cells, return_inverse=True)
-        indices = np.array([_value_index(cell, column) for cell in as_texts(distinct)])[which]
-    else:
-        known = {cell: _value_index(cell, column) for cell in set(cells)}
-        indices = np.array([known[cell] for cell in cells])
-    return indices, indices < 0
-
-
-def _value_index(cell: str, column: Values) -> int:
-    index = column.index_of(cell)
-    return -1 if index is None else index
+    return meanings
 
 
 def _read_persons(table: Table, chunk: Chunk, encoding: Encoding) -> Sequence[str]:
@@ -256,7 +230,7 @@ def _read_names(table: Table, chunk: Chunk, index: int, what: str) -> Sequence[s
     return names
 
 
-def unreadable_cell_error(cell: str, column: Range | Values, table: Table, index: int, row: int) -> InvalidInput:
+def unreadable_cell_error(cell: str, column: InputColumn, table: Table, index: int, row: int) -> InvalidInput:
     """Return the error about a cell that is missing or does not fit the range of its column."""
     where = f"{table.row.capitalize()} {row}, column {table.columns[index]!r}"
     if is_missing(cell):
@@ -264,10 +238,6 @@ def unreadable_cell_error(cell: str, column: Range | Values, table: Table, index
             f"{where}: the value is missing.",
             fix='Fill it with a public constant, drop the row, or set the column to "ignore".',
         )
-    allowed = "a number with a decimal point"
-    if isinstance(column, Values):
-        listed = ", ".join(column.values[:8]) + (", …" if column.width > 8 else "")
-        allowed = f"one of the listed values ({listed})"
     return InvalidInput(
-        f"{where} must be {allowed}, and got {cell!r:.40}.", fix="Correct the cell, or the column's range."
+        f"{where} must be {column.allowed}, and got {cell!r:.40}.", fix="Correct the cell, or the column's range."
     )

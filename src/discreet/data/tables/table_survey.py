@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from discreet.data.tables.column_kinds import DateRange, HashedText, InputColumn, Values, parse_number
 from discreet.data.tables.column_remarks import MOST_COUNTED, CellKinds
-from discreet.data.tables.ranges import Range, Ranges, Values, parse_number
+from discreet.data.tables.ranges import Ranges
 from discreet.data.tables.table import Table, is_missing
 from discreet.data.tables.table_encoding import Encoding, unreadable_cell_error
 from discreet.errors import InvalidInput
@@ -65,24 +66,29 @@ class ColumnSurvey:
         if cell in self.seen or len(self.seen) <= MOST_VALUES:
             self.seen[cell] += 1
 
-    def check_cell(self, public_range: Range | Values, cell: str) -> bool:
+    def check_cell(self, public_range: InputColumn, cell: str) -> bool:
         """Return whether the public range can encode the cell, and count the cells that it can't."""
-        if isinstance(public_range, Values):
-            is_readable = public_range.index_of(cell) is not None
-        else:
-            number = parse_number(cell)
-            is_readable = number is not None
-            self.outside += number is not None and not public_range.min <= number <= public_range.max
+        match public_range:
+            case HashedText():
+                return True
+            case Values():
+                is_readable = public_range.index_of(cell) is not None
+            case _:
+                number = public_range.number_in(cell)
+                is_readable = number is not None
+                self.outside += number is not None and not public_range.min <= number <= public_range.max
         self.unreadable += not is_readable
         return is_readable
 
     @property
     def type(self) -> str:
-        """One of "number", "category", "text", "mixed" and "empty"."""
+        """One of "number", "date", "category", "text", "mixed" and "empty"."""
         if not self.numbers and not self.texts:
             return "empty"
         if not self.texts:
             return "number"
+        if self.kinds.are_dates and self.kinds.first_day:
+            return "date"
         return "mixed" if self.numbers else "category" if self.distinct <= MOST_VALUES else "text"
 
     @property
@@ -100,6 +106,8 @@ class ColumnSurvey:
         facts: dict[str, Any] = {"name": self.name, "type": self.type, "missing": self.missing}
         if self.type == "number":
             facts |= {"min": self.low, "max": self.high}
+        elif self.type == "date":
+            facts |= {"first": self.kinds.first_day, "last": self.kinds.last_day}
         elif self.distinct <= MOST_VALUES:
             facts["values"] = sorted(self.seen)
         return facts | {"constant": self.is_constant, "outside": self.outside, "unreadable": self.unreadable}
@@ -185,7 +193,8 @@ def survey_table(table: Table, *, client: str, label: str, ranges: Ranges | None
     problems += [problem for column in used for problem in _find_problems(column, known, table.row)]
     if not known and sizes and target.distinct < 2:
         problems.append(f"The label {label!r} has one value only: there is nothing to learn.")
-    notes = [note for _, column in features if column.name not in ignored for note in _write_notes(column)]
+    remarked = [column for _, column in features if column.name not in ignored]
+    notes = [note for column in remarked for note in _write_notes(column, known.get(column.name))]
     notes += _describe_rows(sizes, copies)
     if ranges is None:
         notes.append("Training needs a file with public ranges: --write-ranges FILE writes a starter file.")
@@ -201,7 +210,7 @@ def survey_table(table: Table, *, client: str, label: str, ranges: Ranges | None
 
 def _check_ranges(
     table: Table, ranges: Ranges | None, *, client: str, label: str
-) -> tuple[list[str], dict[str, Range | Values]]:
+) -> tuple[list[str], dict[str, InputColumn]]:
     """Return the problems of the ranges themselves, and the range of each column that is used."""
     if ranges is None:
         return [], {}
@@ -213,7 +222,7 @@ def _check_ranges(
     return problems, {name: column for name, column in ranges.columns.items() if not isinstance(column, str)}
 
 
-def _find_problems(column: ColumnSurvey, known: dict[str, Range | Values], row: str) -> list[str]:
+def _find_problems(column: ColumnSurvey, known: dict[str, InputColumn], row: str) -> list[str]:
     """Describe what is wrong with a column."""
     if column.name in known:
         more = f" ({column.unreadable} such cells in this column.)" if column.unreadable > 1 else ""
@@ -227,15 +236,17 @@ def _find_problems(column: ColumnSurvey, known: dict[str, Range | Values], row: 
     return problems
 
 
-def _write_notes(column: ColumnSurvey) -> list[str]:
-    """Describe what the owner should know about a column."""
+def _write_notes(column: ColumnSurvey, public_range: InputColumn | None) -> list[str]:
+    """Describe what the owner should know about a column, unless its range says what to do."""
+    if isinstance(public_range, DateRange | HashedText):
+        return []
     remarks = list(column.kinds.remarks(column.name, whole=not column.fractions))
     if remarks:
         return remarks
     if column.type == "text":
         return [
-            f'Column {column.name!r} is free text: set it to "ignore" in the ranges, or replace it by a few values or '
-            "numbers that are made without looking at other rows."
+            f"Column {column.name!r} is free text: {{ text_buckets = 64 }} in the ranges counts its words in 64 "
+            'inputs; or set it to "ignore".'
         ]
     if column.is_constant:
         return [f"Column {column.name!r} is constant here: it is useless unless other owners have other values."]

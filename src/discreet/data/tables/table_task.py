@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from discreet.algorithms.population import Population
 from discreet.data.data_facts import DataFacts
 from discreet.data.federation import Federation
+from discreet.data.tables.column_kinds import DateRange, HashedText, Range, Values
 from discreet.data.tables.file_reader import open_csv, open_parquet, open_table
 from discreet.data.tables.person_sides import TRAINING, split_persons
-from discreet.data.tables.ranges import Range, Ranges, Values, find_file, load_ranges
+from discreet.data.tables.ranges import Ranges, find_file, load_ranges
 from discreet.data.tables.table import Table
 from discreet.data.tables.table_columns import TableColumns
 from discreet.data.tables.table_encoding import EncodedTable, Encoding, encode_table
@@ -182,6 +183,8 @@ def clients_from_csv(
         client: The column that names the client of each row.
         label: The column to predict: a class if its range lists `values`, a number if it has `min` and `max`.
         ranges: The public ranges of the columns: a TOML file, or a mapping from column to `{"min": …, "max": …}`,
+            `{"values": […]}`, `{"first": DATE, "last": DATE}`, `{"text_buckets": 64}` or `"ignore"`.
+        test_fraction: The share of each client's rows that is held out for evaluation. 0 holds out none.
             `{"values": […]}` or `"ignore"`.
         test_fraction: The share of each client's rows that is held out for evaluation; with a `person`, of the persons,
             with all their rows. 0 holds out none.
@@ -306,6 +309,11 @@ def _describe_data(source: TableTask, encoding: Encoding, ranges: Ranges, person
     elif isinstance(encoding.label, Range):
         bounds = {"low": f"{encoding.label.min:g}", "high": f"{encoding.label.max:g}"}
         facts.append(fill("data.table.label_from", label=repr(source.label), **bounds))
+    columns = [column for _, column in encoding.features]
+    if any(isinstance(column, DateRange) for column in columns):
+        facts.append(fill("data.table.dates"))
+    if any(isinstance(column, HashedText) for column in columns):
+        facts.append(fill("data.table.text"))
     test, validation = (f"{share:.0%}" for share in (source.test_fraction, source.validation_fraction))
     if source.test_fraction:
         facts.append(fill("data.held_out_by_client" if person is None else "data.held_out_persons", share=test))

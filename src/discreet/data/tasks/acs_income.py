@@ -12,7 +12,7 @@ from discreet.data.datasets.dataset_catalog import find_data_set
 from discreet.data.datasets.dataset_files import read_data_files
 from discreet.data.datasets.owner_checksums import FileContent, describe_origin, disclose_checksums
 from discreet.data.partition import AnyPartition, ByGroup
-from discreet.data.tables.ranges import Range
+from discreet.data.tables.column_kinds import Range
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task, split_held_out
 from discreet.errors import InvalidInput

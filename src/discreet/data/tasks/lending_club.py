@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from discreet.data.datasets.dataset_files import read_data_file
 from discreet.data.datasets.owner_checksums import FileContent, describe_origin, disclose_checksums
 from discreet.data.partition import AnyPartition, Shards
-from discreet.data.tables.ranges import Range, parse_number
+from discreet.data.tables.column_kinds import Range, parse_number
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput

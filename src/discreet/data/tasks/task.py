@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from discreet.algorithms.standardisation import Standardisation
 from discreet.data.federation import Federation, is_finite
-from discreet.data.tables.ranges import Values
+from discreet.data.tables.column_kinds import Values
 from discreet.data.tables.table_columns import TableColumns
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from discreet.data.tables.ranges import Values
+from discreet.data.tables.column_kinds import HashedText, Values
 from discreet.errors import InvalidInput
 from discreet.extras import import_library
 from discreet.models.export.export_check import compare_outputs, explain_failure
@@ -108,17 +108,22 @@ def _name_columns(model: Any, network: TableNetwork) -> None:
     """Put before the network what makes its matrices of the table's columns; each column becomes an input."""
     helper, types = import_library("onnx.helper"), import_library("onnx").TensorProto
     inputs, nodes = [], []
-    values: dict[str, Values] = dict(network.codes)
+    columns = network.columns.inputs
     for block, names in network.blocks.items():
+        parts = []
         for name in names:
-            kind = types.STRING if name in values else types.DOUBLE
-            inputs.append(helper.make_tensor_value_info(name, kind, ["rows"]))
-            source = name
-            if name in values:
+            column, source = columns[name], name
+            kind = types.STRING if isinstance(column, Values) else types.DOUBLE
+            shape = ["rows", column.width] if isinstance(column, HashedText) else ["rows"]
+            inputs.append(helper.make_tensor_value_info(name, kind, shape))
+            if isinstance(column, Values):
                 source = f"{PREFIX}code of {name}"
-                nodes.append(_lookup(helper, name, source, values[name]))
-            nodes.append(helper.make_node("Unsqueeze", [source, AXIS], [f"{PREFIX}column {name}"]))
-        nodes.append(helper.make_node("Concat", [f"{PREFIX}column {name}" for name in names], [PREFIX + block], axis=1))
+                nodes.append(_lookup(helper, name, source, column))
+            if not isinstance(column, HashedText):
+                nodes.append(helper.make_node("Unsqueeze", [source, AXIS], [f"{PREFIX}column {name}"]))
+                source = f"{PREFIX}column {name}"
+            parts.append(source)
+        nodes.append(helper.make_node("Concat", parts, [PREFIX + block], axis=1))
     model.graph.initializer.append(helper.make_tensor(AXIS, types.INT64, [1], [1]))
     _replace(model.graph.input, inputs)
     _replace(model.graph.node, [*nodes, *model.graph.node])

@@ -6,10 +6,10 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from discreet.data.tables.ranges import Range, Values
+from discreet.data.tables.column_kinds import DateRange, HashedText, Range, Values
 from discreet.data.tables.table_columns import TableColumns
 
-Block: TypeAlias = Literal["numbers", "codes"]
+Block: TypeAlias = Literal["numbers", "codes", "texts"]
 
 
 class TableNetwork(nn.Module):
@@ -17,8 +17,9 @@ class TableNetwork(nn.Module):
 
     Its inputs are one matrix for each kind of column that the table has, with one row for each row of the table:
 
-    - numbers: float64, one column for each number, in its own units;
-    - codes: int64, one column for each column of listed values: the position of the value in its list.
+    - numbers: float64, one column for each number, in its own units, or date, in days since 1970-01-01;
+    - codes: int64, one column for each column of listed values: the position of the value in its list;
+    - texts: float64, as many columns for each free text as it has buckets: what `hash_words` returns.
 
     The output is one probability for each value of the label, or one number in the label's own units, in float64.
     A row with a number that is not finite, or with a code that is not a position in the list, has NaN as output.
@@ -38,7 +39,9 @@ class TableNetwork(nn.Module):
     def __init__(self, module: nn.Module, columns: TableColumns) -> None:
         super().__init__()
         self.module, self.columns = module, columns
-        self.numbers = [(name, column) for name, column in columns.inputs.items() if isinstance(column, Range)]
+        numbers = Range | DateRange
+        self.numbers = [(name, column) for name, column in columns.inputs.items() if isinstance(column, numbers)]
+        self.texts = [(name, column) for name, column in columns.inputs.items() if isinstance(column, HashedText)]
         self.codes = [(name, column) for name, column in columns.inputs.items() if isinstance(column, Values)]
         values = [(index, value) for index, (_, column) in enumerate(self.codes) for value in range(column.width)]
         self.register_buffer("low", _float_tensor(column.min for _, column in self.numbers))
@@ -54,6 +57,7 @@ class TableNetwork(nn.Module):
         blocks: dict[Block, list[str]] = {
             "numbers": [name for name, _ in self.numbers],
             "codes": [name for name, _ in self.codes],
+            "texts": [name for name, _ in self.texts],
         }
         return {block: names for block, names in blocks.items() if names}
 
@@ -68,12 +72,19 @@ class TableNetwork(nn.Module):
             parts.append(self._scale(given["numbers"]))
         if "codes" in given:
             parts.append(self._mark_values(given["codes"]))
+        if "texts" in given:
+            parts.append(given["texts"])
         return torch.cat(parts, dim=1).index_select(1, self.order).to(next(self.module.parameters()))
 
     def example(self, rows: int = 16) -> tuple[Tensor, ...]:
         """Return inputs of different rows, some of them outside the ranges, from public knowledge alone."""
         steps = torch.linspace(-0.1, 1.1, rows, dtype=torch.float64)[:, None]
-        examples = {"numbers": self.low + steps * self.length, "codes": torch.arange(rows)[:, None] % self.counts}
+        buckets = sum(column.width for _, column in self.texts)
+        examples = {
+            "numbers": self.low + steps * self.length,
+            "codes": torch.arange(rows)[:, None] % self.counts,
+            "texts": torch.eye(rows, buckets, dtype=torch.float64),
+        }
         return tuple(examples[block] for block in self.blocks)
 
     def _scale(self, numbers: Tensor) -> Tensor:
@@ -89,16 +100,13 @@ class TableNetwork(nn.Module):
         return torch.where(is_unknown, torch.full_like(marks, torch.nan), marks)
 
     def _input_order(self) -> list[int]:
-        """Return where each input of the network is, when numbers come first and then all listed values."""
-        number, mark, order = 0, len(self.numbers), list[int]()
-        for column in self.columns.inputs.values():
-            start = number if isinstance(column, Range) else mark
-            order += range(start, start + column.width)
-            if isinstance(column, Range):
-                number += column.width
-            else:
-                mark += column.width
-        return order
+        """Return where each input of the network is, in the matrices one beside the other."""
+        starts, start = {}, 0
+        for name, column in (*self.numbers, *self.codes, *self.texts):
+            starts[name] = start
+            start += column.width
+        inputs = self.columns.inputs.items()
+        return [place for name, column in inputs for place in range(starts[name], starts[name] + column.width)]
 
     def _read_outputs(self, outputs: Tensor) -> Tensor:
         """Return what outputs mean, as `TableColumns.name_predictions` does."""
