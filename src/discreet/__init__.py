@@ -16,6 +16,7 @@ from typing import Any
 
 # By its name, like all that follows: the package itself imports none of its folders. It loads no torch.
 _extras = importlib.import_module("discreet.extras")
+_signature = importlib.import_module("discreet.plain_signature")
 _RECIPES = importlib.import_module("discreet.algorithms.recipes.registry").RECIPES
 
 _WHERE = {
@@ -44,7 +45,7 @@ def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
     try:
-        return getattr(importlib.import_module(_WHERE[name]), name)
+        return _signature.show_plain_types(getattr(importlib.import_module(_WHERE[name]), name))
     except ModuleNotFoundError as error:
         raise _extras.missing_extra(error, f"discreet.{name}") or error from None
 

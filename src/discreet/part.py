@@ -11,6 +11,7 @@ from pydantic.dataclasses import dataclass, rebuild_dataclass
 
 from discreet.contract import PARTS, contract_of
 from discreet.errors import InvalidInput
+from discreet.plain_signature import RecordSignature
 from discreet.validation_errors import ONE_FOR_ALL, ONE_FOR_EACH, describe_error
 
 T = TypeVar("T")
@@ -83,7 +84,9 @@ def _translate_errors(record: Any) -> Any:
             for item in value if isinstance(value, tuple) else (value,):
                 check_exact(f"{type(self).__name__}: {name}", item)
 
+    build.__name__ = "__init__"
     record.__init__ = build
+    record.__signature__ = RecordSignature(record)
     return record
 
 

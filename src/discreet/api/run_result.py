@@ -84,6 +84,15 @@ class Run:
         module.load_state_dict({name: value for name, value in weights.items() if name not in (CENTRE, SPREAD)})
         return standardise_inputs(module.eval(), input_scale)
 
+    def _repr_html_(self) -> str | None:
+        """Return the top of the run's page, for notebooks; None if the directory is no longer there."""
+        from discreet.report import notebook_view  # training itself needs no page
+
+        try:
+            return notebook_view.render_run(self.directory)
+        except InvalidInput:
+            return None
+
     def predict(self, rows: Any) -> Predictions:
         """Predict for new rows of a table, by the run directory alone: the training data is not needed.
 

@@ -249,7 +249,9 @@ def _open_session(
 
 
 def _show_progress(rounds: int, privacy: Privacy | None, console: Console, wanted: bool | None) -> Callback:
-    if wanted or (wanted is None and (console.is_terminal or console.is_jupyter)):
-        budget = privacy.largest_epsilon if privacy else None
+    budget = privacy.largest_epsilon if privacy else None
+    if console.is_jupyter and wanted is not False:
+        return progress.ProgressCallback(progress.notebook_bar(rounds, budget))
+    if wanted or (wanted is None and console.is_terminal):
         return progress.ProgressCallback(progress.progress_bar(rounds, 0, budget, console))
     return progress.ProgressCallback(progress.no_progress())

@@ -9,7 +9,7 @@ from pydantic import Field, PlainSerializer, WrapValidator
 from discreet.code_version import CodeVersion, read_code_version
 from discreet.errors import Unsupported
 from discreet.part import Flag, Index, NonNegative, Probability, Rate, part
-from discreet.privacy import accountant, gaussian, text_card, wording
+from discreet.privacy import accountant, gaussian, html_card, text_card, wording
 from discreet.privacy.events import Event
 from discreet.privacy.release import Relation, Release, Unit, View
 from discreet.privacy.wording import compact, join_names, round_up
@@ -178,6 +178,10 @@ class Guarantee:
 
     def __str__(self) -> str:
         return self.as_text()
+
+    def _repr_html_(self) -> str:
+        """Return the card for notebooks."""
+        return html_card.html_card(self, card_entries(self))
 
     def as_text(self) -> str:
         """Return the card as plain text of at most 80 columns."""

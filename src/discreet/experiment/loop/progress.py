@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from discreet.experiment.loop.callbacks import Callback, Record
+from discreet.experiment.loop.notebook_bar import NotebookBar
 from discreet.experiment.metrics import METRICS
 from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.privacy.wording import compact
@@ -35,6 +36,23 @@ def progress_bar(
             progress.update(task, completed=line["round"], text=_describe(shown, budget))
 
         yield watch
+
+
+@contextmanager
+def notebook_bar(rounds: int, budget: float | None) -> Iterator[Callable[[RoundRecord], None]]:
+    """Show a bar with the same contents in a notebook. Its last state stays."""
+    bar = NotebookBar(rounds)
+    shown: RoundRecord = {}
+
+    def watch(line: RoundRecord) -> None:
+        shown.pop("lost", None)
+        shown.update(line)
+        bar.show(line["round"], _describe(shown, budget))
+
+    try:
+        yield watch
+    finally:
+        bar.close()
 
 
 @contextmanager
