@@ -20,11 +20,13 @@ from tests.cli.test_standardised_runs import write_experiment
         ({"accuracy": 0.40}, None, False),
         ({"mse": 0.0999, "constant_mse": 0.1}, None, True),
         ({"mse": 0.05, "constant_mse": 0.1}, None, False),
+        ({"mse": "inf", "constant_mse": 0.1}, None, True),
+        ({"mse": "nan", "constant_mse": 0.1}, None, True),
         ({"loss": 3.0}, 0.5, False),
     ],
 )
 def test_what_is_hardly_better_than_a_constant_is_warned_of(
-    metrics: dict[str, float], constant: float | None, is_warned: bool
+    metrics: dict[str, float | str], constant: float | None, is_warned: bool
 ) -> None:
     assert (constant_warning(metrics, constant) is not None) is is_warned
 

@@ -11,17 +11,18 @@ LEAST_GAIN = 0.01  # over a constant answer, below which a model has learned lit
 CONSTANT = "constant_mse"  # the error of a constant prediction: shown beside the squared error, never by itself
 
 
-def constant_warning(metrics: Mapping[str, float], constant_accuracy: float | None) -> str | None:
+def constant_warning(metrics: Mapping[str, float | str], constant_accuracy: float | None) -> str | None:
     """Return a warning if the model is hardly better than one that gives every example the same answer.
 
     Args:
-        metrics: The evaluation of the model.
+        metrics: The evaluation of the model; infinity and NaN may be words, as JSON holds them.
         constant_accuracy: The share of test examples with the clients' most frequent label. None if unknown.
     """
-    accuracy, error, constant = metrics.get("accuracy"), metrics.get("mse"), metrics.get(CONSTANT)
-    if accuracy is not None and constant_accuracy is not None and accuracy < constant_accuracy + LEAST_GAIN:
+    named = (metrics.get(name) for name in ("accuracy", "mse", CONSTANT))
+    accuracy, error, constant = (None if value is None else float(value) for value in named)
+    if accuracy is not None and constant_accuracy is not None and not accuracy >= constant_accuracy + LEAST_GAIN:
         answer, right = "the most frequent label", f"right for {constant_accuracy:.1%} of the test examples"
-    elif error is not None and constant is not None and error > constant * (1 - LEAST_GAIN):
+    elif error is not None and constant is not None and not error <= constant * (1 - LEAST_GAIN):
         answer, right = "the mean", f"off by a squared error of {constant:.4g}"
     else:
         return None
