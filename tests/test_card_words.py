@@ -47,6 +47,7 @@ from discreet.privacy.events import (
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Person, Relation, Release, Unit, View
+from discreet.report import brief_page
 from discreet.report.guarantee_card import guarantee_card, other_clients_table
 from discreet.report.verdict import judge
 from tests.experiment.test_person_unit import EXPERIMENT as PERSONS
@@ -253,6 +254,17 @@ def check_run(run: RunData, *values: str) -> None:
     ):
         verdict = judge(each)
         assert foreign_words(" ".join([verdict.sentence, *verdict.more]), *known, *values) == []
+        check_brief(each, *known, *values)
+
+
+def check_brief(run: RunData, *values: str) -> None:
+    """Check the one page: it names the run, its data and its metrics, and the page behind it."""
+    names = [run.name, run.recipe or "", str(run.value("task", "kind")), *run.metrics(), "visits.csv"]
+    names += [repr(run.value("task", name)) for name in ("client", "label")]
+    heads = [card.ledger.head for card in run.guarantees if card.ledger]
+    for public, full in ((False, "report.html"), (True, "report-public.html")):
+        page = re.sub("<style>.*?</style>", "", brief_page.render_page(run, public=public), flags=re.DOTALL)
+        assert foreign_words(page_text(page), *values, *filter(None, names), *heads, full, "discreet") == []
 
 
 def test_sentences_keep_the_language_in_which_a_card_was_made(monkeypatch: pytest.MonkeyPatch):

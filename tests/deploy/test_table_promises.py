@@ -160,7 +160,7 @@ def test_rows_beyond_the_bound_are_left_out_at_the_node_and_the_card_says_what_n
     node.close()
     written = card_of(tmp_path, site)
     assert "a client uses at most 2 rows, the first in its own table" in written
-    assert "That no person has rows at two clients was declared, and not checked." in written
+    assert "Owner of the data: Each person has one value of 'patient', and rows at one client only" in written
     assert "rows_left_out" not in (site.run("first") / "guarantee.json").read_text()
 
 
@@ -171,7 +171,7 @@ def test_a_person_at_two_clients_is_declared_and_each_node_counts_for_both(tmp_p
     site = enroll_clients(tmp_path, deployment(tmp_path, PERSON.replace("at_most = 2", IN_TWO)), "aaabbb")
     assert "clients_at_most = 2" in (tmp_path / "north" / "policy.toml").read_text()
     written = card_of(tmp_path, site)
-    assert "That no person has rows at more than 2 clients was declared, and not checked." in written
+    assert "Owner of the data: Each person has one value of 'patient', and rows at no more than 2 clients" in written
     (ledger,) = (tmp_path / "north").glob("*.jsonl")
     (budget,) = Ledger.open(ledger).budgets
     assert budget.unit == Person(column="patient", at_most=2, clients_at_most=2)

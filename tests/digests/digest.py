@@ -18,8 +18,9 @@ from tests.digests.run import FinishedRun
 
 PROJECTIONS = 4
 SENTENCES = ("assumptions", "not_covered")
+SOURCES = {"assumption_sources", "exclusion_sources"}  # as many as there are sentences
 CODE = {"version", "commit", "dirty", "code", "client_code"}
-DROPPED_FROM_CARD = {"stopped", "warning", "engine", "source", "reason", "head", "path"} | CODE
+DROPPED_FROM_CARD = {"stopped", "warning", "engine", "source", "reason", "head", "path"} | CODE | SOURCES
 DROPPED_FROM_LEDGER = {"seq", "at", "prev", "hash", "code"}
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
 _HEX = re.compile(r"\b[0-9a-f]{16,}\b")

@@ -180,6 +180,25 @@ class Run:
 
         return model_card.render(self.directory, public=public)
 
+    def brief(self, *, public: bool = False) -> Path:
+        """Write one page to decide by and to sign, as `discreet report --brief` does.
+
+        Args:
+            public: Leave out every number that the guarantee does not cover.
+
+        Returns:
+            The file in the run directory: brief.html, or brief-public.html. It prints on one sheet of A4.
+
+        Example:
+            ```python
+            discreet.load("runs/visits").brief(public=True)
+            ```
+        """
+        from discreet.report import brief_page, run_page  # training itself needs no pages
+
+        run_page.write(self.directory, public=public)  # the full card, to which the page links
+        return brief_page.write(self.directory, public=public)
+
 
 def load(
     directory: PathLike,

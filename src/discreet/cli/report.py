@@ -1,8 +1,8 @@
-"""`discreet report`: write the page of a run again, for those who may see the data or for everyone."""
+"""`discreet report`: write the page of a run again, or one page to decide by, for the data's owner or for everyone."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 from rich.console import RenderableType
@@ -13,6 +13,7 @@ from discreet.errors import InvalidInput
 EPILOG = """\b
 Examples:
   discreet report runs/first
+  discreet report runs/first --brief
   discreet report runs/first --public
   discreet report runs/first --public --out clinic.html
 """
@@ -27,6 +28,9 @@ def report(
     public: Annotated[
         bool, typer.Option("--public", help="Leave out every number that the guarantee does not cover.")
     ] = False,
+    brief: Annotated[
+        bool, typer.Option("--brief", help="Write one page to decide by and to sign: brief.html, one sheet in print.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(metavar="FILE", show_default="in RUN", help="File to write.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -34,19 +38,27 @@ def report(
 
     report.html shows everything: guarantee, accuracy, update norms. With --public, report-public.html shows the
     guarantee and the privacy spent, and leaves out accuracy, norms and counts, so it may be given to anyone if the
-    guarantee is certified. Each is one file that loads nothing from elsewhere.
+    guarantee is certified. With --brief, brief.html says on one page who is protected from whom and how well, which
+    three assumptions somebody must check, and what is not covered, with lines to sign; the full report is written
+    beside it. Each is one file that loads nothing from elsewhere.
     """
     from discreet.experiment.run_directory.run_data import read_run
-    from discreet.report import run_page
+    from discreet.report import brief_page, run_page
+    from discreet.report.brief import write_brief
 
     _refuse_unfinished(run)
     if out is not None and out.suffix.lower() not in ENDINGS:  # a mistyped path must not overwrite a model or a ledger
         raise InvalidInput(f"--out must name a file that ends in .html, and got {str(out)!r}.")
-    written = run_page.write(run, public=public, out=out)
-    data = {"run": str(run), "report": str(written), "public": public}
-    card = read_run(run).main_guarantee
-    declared = card is not None and not card.is_certified
-    emit(lambda: data, lambda: _page(run, written, public, declared), as_json=as_json)
+    full = run_page.write(run, public=public, out=None if brief else out)
+    data: dict[str, Any] = {"run": str(run), "report": str(full), "public": public}
+    read = read_run(run)
+    declared = read.main_guarantee is not None and not read.main_guarantee.is_certified
+    if not brief:
+        emit(lambda: data, lambda: _page(run, full, public, declared), as_json=as_json)
+        return
+    written = brief_page.write(run, public=public, out=out)
+    data |= {"brief": str(written)} | write_brief(read, public=public).to_plain()
+    emit(lambda: data, lambda: _brief_page(run, written, full, public, declared), as_json=as_json)
 
 
 def _refuse_unfinished(run: Path) -> None:
@@ -60,6 +72,14 @@ def _refuse_unfinished(run: Path) -> None:
             f"The run in {run} is unfinished: it has no guarantee.json yet.",
             fix=f"Wait until it ends, or continue it: {RunRecord.open(run).resume_command}",
         )
+
+
+def _brief_page(run: Path, written: Path, full: Path, public: bool, declared: bool) -> Iterator[RenderableType]:
+    _, *whom = _page(run, written, public, declared)
+    yield f"Wrote {written}, one page to decide by and to sign, and the full report behind it, {full}"
+    if written.parent != full.parent:
+        yield f"The page links to {full.name} beside it: give both together."
+    yield from (line.replace("--public", "--brief --public") if isinstance(line, str) else line for line in whom)
 
 
 def _page(run: Path, written: Path, public: bool, declared: bool) -> Iterator[RenderableType]:

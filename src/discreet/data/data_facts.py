@@ -21,6 +21,7 @@ class DataFacts:
         has_validation: Whether examples are held out for choosing settings.
         public_examples: Number of examples that no client holds. None if there is no public data.
         standardisation: Which numbers are to be standardised by a noisy sum. None for none.
+        is_dealt: Whether this program dealt the examples to the clients, and so knows how many hold the same one.
         is_here: Whether the clients' data is here. False if real clients keep it on their own machines.
     """
 
@@ -34,4 +35,5 @@ class DataFacts:
     has_validation: bool = False
     public_examples: int | None = None
     standardisation: Standardisation | None = None
+    is_dealt: bool = False
     is_here: bool = True

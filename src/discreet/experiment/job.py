@@ -230,5 +230,6 @@ def data_facts(task: Task, *, is_here: bool) -> DataFacts:
         has_validation=task.validation is not None,
         public_examples=None if task.public is None else task.public.sizes[0],
         distinct_examples=distinct,
+        is_dealt=task.is_dealt,
         is_here=is_here,
     )

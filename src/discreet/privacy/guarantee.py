@@ -7,9 +7,10 @@ from typing import Annotated, Any, Self, TypeAlias
 from pydantic import Field, PlainSerializer, WrapValidator
 
 from discreet.code_version import CodeVersion, read_code_version
-from discreet.errors import Unsupported
+from discreet.errors import InvalidInput, Unsupported
 from discreet.part import Flag, Index, NonNegative, Probability, Rate, part
 from discreet.privacy import accountant, gaussian, html_card, text_card, wording
+from discreet.privacy.card_lines import Source, distinct_lines, release_assumptions, release_exclusions
 from discreet.privacy.events import Event
 from discreet.privacy.release import Relation, Release, Unit, View
 from discreet.privacy.wording import compact, join_names, round_up
@@ -96,6 +97,20 @@ class Guarantee:
     on_word_of: Annotated[tuple[str, ...], Field(exclude_if=lambda parts: not parts)] = ()
     # stamps of the other code that took part in a run that was resumed; stored only if there are some
     other_code: Annotated[tuple[str, ...], Field(exclude_if=lambda stamps: not stamps)] = ()
+    # who vouches for each assumption, and for each exclusion; cards of earlier versions don't say it
+    assumption_sources: tuple[Source, ...] = ()
+    exclusion_sources: tuple[Source, ...] = ()
+
+    def __post_init__(self) -> None:
+        for what, sentences, sources in (
+            ("assumption", self.assumptions, self.assumption_sources),
+            ("exclusion", self.not_covered, self.exclusion_sources),
+        ):
+            if sources and len(sources) != len(sentences):
+                raise InvalidInput(
+                    f"A card must name a source for each {what}: it has {len(sentences)}, and {len(sources)} sources.",
+                    fix="Restore the file that holds the card: it was changed.",
+                )
 
     @classmethod
     def certify(
@@ -107,6 +122,7 @@ class Guarantee:
         assumptions: Iterable[str] = (),
         not_covered: Iterable[str] = (),
         ledger: LedgerMark | None = None,
+        in_run: bool = False,
         on_word_of: Iterable[str] = (),
         code_stamps: Iterable[str] = (),
     ) -> Self:
@@ -116,9 +132,11 @@ class Guarantee:
             release: What was released, about which unit, to which view.
             delta: The δ at which ε is certified.
             claims: Numbers from elsewhere that are printed but not certified.
-            assumptions: Sentences that only the caller can know, added to those that follow from the release.
-            not_covered: Further sentences on what the guarantee doesn't cover.
+            assumptions: Lines that only the caller can know, added to those that follow from the release.
+            not_covered: Further lines on what the guarantee doesn't cover.
             ledger: The ledger's last hash and length, if the release was counted there.
+            in_run: Whether a run of this package makes the release. Its caller adds who holds which data and draws the
+                noise.
             on_word_of: A user's own parts that declared the release. The card is then not certified.
             code_stamps: Stamps of all code that took part in the run; the card is made by the code that runs now.
 
@@ -127,7 +145,10 @@ class Guarantee:
             EnginesDisagree: Two engines gave values that can't both be right.
         """
         _refuse_what_no_accountant_covers(release)
-        code = read_code_version()
+        code, declared = read_code_version(), tuple(on_word_of)
+        made_by: Source = "project" if not in_run else "author" if declared else "program"
+        assumed = distinct_lines([*assumptions, *release_assumptions(release, made_by)])
+        excluded = distinct_lines([*release_exclusions(release, made_by), *not_covered])
         account, opinion = accountant.account_with_second_engine(release.event, delta, release.relation)
         return cls(
             unit=release.unit,
@@ -143,13 +164,15 @@ class Guarantee:
             second=SecondValue(engine=opinion.engine, epsilon=opinion.epsilon, reason=opinion.reason),
             mu=gaussian.equivalent_mu(account.epsilon, delta),
             attacks=best_attacks(release.event, release.relation),
-            assumptions=(*wording.release_assumptions(release), *assumptions),
-            not_covered=(*wording.release_exclusions(release), *not_covered),
+            assumptions=tuple(assumed),
+            not_covered=tuple(excluded),
             claims=tuple(claims),
             ledger=ledger,
             clients=release.clients,
-            on_word_of=tuple(on_word_of),
+            on_word_of=declared,
             other_code=tuple(stamp for stamp in dict.fromkeys(code_stamps) if stamp != code.stamp),
+            assumption_sources=tuple(line.source for line in assumed),
+            exclusion_sources=tuple(line.source for line in excluded),
         )
 
     @property

@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from discreet.privacy.card_lines import group_lines
 from discreet.privacy.wording import compact, per_thousand, round_up
 from discreet.words import fill
 
@@ -35,8 +36,8 @@ def card_lines(card: "Guarantee", entries: Iterable[tuple[str, str]]) -> Iterato
     for claim in card.claims:
         yield from _item(_describe_claim(card, claim))
     for title, items in (
-        (fill("label.assumes"), card.assumptions),
-        (fill("label.not_covered"), card.not_covered),
+        *group_lines("assumes", card.assumptions, card.assumption_sources),
+        *group_lines("not_covered", card.not_covered, card.exclusion_sources),
     ):
         yield from ("", title)
         for item in items:

@@ -1,14 +1,14 @@
 """Describe bounds, units, relations, views and events in plain words."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from functools import reduce
 from typing import Literal
 
 from discreet.privacy import events
-from discreet.privacy.events import Event, Step, has_sampling, step_noise, steps
-from discreet.privacy.release import Person, Relation, Release, Unit, View, list_clients
+from discreet.privacy.events import Event, Step, steps
+from discreet.privacy.release import Person, Relation, Unit, View, list_clients
 from discreet.words import fill
 
 
@@ -79,47 +79,6 @@ def _describe_step(step: Step) -> str:
             if isinstance(step, events.DistributedDiscreteGaussianNoise):
                 scale["shares"] = f"{step.shares:,}"
             return fill(f"event.{step.kind}", **scale)
-
-
-def release_assumptions(release: Release) -> Iterator[str]:
-    """Yield what must be true of a run that makes this release, as far as the release itself shows it."""
-    name = unit_name(release.unit)
-    yield fill(f"assumes.sensitivity.{name}")
-    if release.unit == "example":
-        yield fill("assumes.one_client")
-    if isinstance(release.unit, Person):
-        yield _person_rows(release.unit)
-    yield fill("assumes.fresh_noise_but_share" if release.view == "client" else "assumes.fresh_noise")
-    if has_sampling(release.event):
-        yield fill("assumes.secret_sampling")
-    if release.relation == "add_or_remove":
-        yield fill("assumes.public_divisors")
-    elif release.relation == "zero_out" and release.unit != "client":
-        yield fill("assumes.public_sizes")
-    else:
-        yield fill(f"assumes.public_number.{name}")
-    if any(isinstance(step_noise(step), events.GaussianNoise | events.LaplaceNoise) for step in steps(release.event)):
-        yield fill("assumes.floating_point")
-
-
-def _person_rows(person: Person) -> str:
-    if person.clients_at_most == 1:
-        return fill("assumes.person_rows", most=person.at_most)
-    return fill("assumes.person_rows_in_clients", most=person.at_most, clients=person.clients_at_most)
-
-
-def release_exclusions(release: Release) -> Iterator[str]:
-    """Yield what a reader might expect the guarantee to cover, but it doesn't."""
-    name = unit_name(release.unit)
-    yield fill(f"not_covered.view.{release.view}")
-    column = {"column": repr(release.unit.column)} if isinstance(release.unit, Person) else {}
-    yield fill(f"not_covered.several.{name}", **column)
-    if release.relation == "zero_out" and release.unit != "client":
-        yield fill("not_covered.example_count")
-    yield fill("not_covered.tuning")
-    yield fill("not_covered.preprocessing")
-    yield fill("not_covered.in_clear")
-    yield fill(f"not_covered.general.{name}")
 
 
 def join_names(names: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from discreet.privacy import wording
+from discreet.privacy.card_lines import Kind, Source, group_lines
 from discreet.privacy.guarantee import Claim, Guarantee, card_entries
 from discreet.privacy.release import View
 from discreet.privacy.wording import compact, per_thousand, round_up
@@ -34,15 +35,20 @@ def guarantee_card(card: Guarantee, *, public: bool = False) -> Html:
         _claims_box(card) if card.claims else None,
         tag(
             "div",
-            tag("section", tag("h4", fill("page.assumes")), bullet_list(card.assumptions))
-            if card.assumptions
-            else None,
-            tag("section", tag("h4", fill("page.not_covered")), bullet_list(not_covered)) if not_covered else None,
+            _line_groups("assumes", card.assumptions, card.assumption_sources),
+            _line_groups("not_covered", not_covered, card.exclusion_sources),
             class_="pair",
         ),
         details(fill("page.meaning"), tag("p", f"{fill(f'meaning.{unit}')} {fill('meaning.rest')}")),
         class_="card",
     )
+
+
+def _line_groups(kind: Kind, sentences: Sequence[str], sources: Sequence[Source]) -> Html | None:
+    """Return the assumptions, or what is not covered, in groups by who vouches for them."""
+    groups = group_lines(kind, sentences, sources)
+    sections = (tag("section", tag("h4", title), bullet_list(lines)) for title, lines in groups)
+    return tag("div", *sections) if groups else None
 
 
 def other_clients_table(cards: Sequence[Guarantee]) -> Html:

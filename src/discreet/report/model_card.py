@@ -13,6 +13,7 @@ from discreet.experiment.run_directory import run_files
 from discreet.experiment.run_directory.run_data import RunData, read_run
 from discreet.experiment.run_directory.run_files import RunFiles
 from discreet.privacy import wording
+from discreet.privacy.card_lines import group_lines
 from discreet.privacy.guarantee import Guarantee, card_entries, split_by_largest_epsilon
 from discreet.privacy.wording import per_thousand
 from discreet.report import charts, page_sections
@@ -152,7 +153,10 @@ def _describe_guarantee(card: Guarantee, *, public: bool) -> Iterator[str]:
     for label, text in card_entries(card):
         yield f"- {label}: {text}"
     not_covered = [remove_numbers(sentence) for sentence in card.not_covered] if public else card.not_covered
-    for title, sentences in ((fill("page.assumes"), card.assumptions), (fill("page.not_covered"), not_covered)):
+    for title, sentences in (
+        *group_lines("assumes", card.assumptions, card.assumption_sources),
+        *group_lines("not_covered", not_covered, card.exclusion_sources),
+    ):
         if sentences:
             yield from ("", f"{title}:", "", *(f"- {sentence}" for sentence in sentences))
     yield ""

@@ -35,12 +35,24 @@ def judge(run: RunData) -> Verdict:
     """Judge a run. The verdict is good only if a guarantee is certified, keeps the promise, and no seed voids it."""
     verdict, card = _judge_privacy(run), run.main_guarantee
     if verdict.mood == "good" and card is not None and not card.is_certified:
-        parts = join_names([_short_title(title) for title in card.on_word_of])
+        parts = join_names([shorten_digest(title) for title in card.on_word_of])
         if_true = fill(f"verdict.if_true.{wording.unit_name(card.unit)}", **_protection(card))
         verdict = Verdict("none", fill("verdict.not_certified", parts=parts), (if_true, *verdict.more))
     elif verdict.mood == "good" and (own := _own_kinds(run)):
         verdict = Verdict("bad", fill("verdict.hidden_declaration", parts=join_names(own)))
     return Verdict(verdict.mood, verdict.sentence, (*verdict.more, *_warnings(run), *_describe_progress(run)))
+
+
+def standing_guarantee(run: RunData) -> Guarantee | None:
+    """Return the guarantee that the run is about, if its numbers hold for the model as it is.
+
+    None if nothing was certified or ε is infinite; if the noise came from a seed; if rounds were run that the card
+    doesn't count; or if the card hides that its noise is only declared.
+    """
+    card = run.main_guarantee
+    if card is None or not math.isfinite(card.epsilon) or run.is_seeded or run.certified_rounds < len(run.rounds):
+        return None
+    return None if card.is_certified and _own_kinds(run) else card
 
 
 def _warnings(run: RunData) -> tuple[str, ...]:
@@ -55,9 +67,9 @@ def _own_kinds(run: RunData) -> list[str]:
     return [kind for kind in kinds if ":" in kind]
 
 
-def _short_title(title: str) -> str:
-    """Shorten the digest of a user's own part; the card has all of it."""
-    return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1…", title)
+def shorten_digest(text: str) -> str:
+    """Shorten the digests of a user's own parts; the card has all of them."""
+    return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1…", text)
 
 
 def _judge_privacy(run: RunData) -> Verdict:

@@ -75,10 +75,8 @@ def test_public_examples_must_look_like_the_clients():
         replace(deal(Iid()), public=Federation(torch.zeros(1, 2), torch.tensor([3]), (1,)))
 
 
-def test_clients_who_overlap_are_told():
-    assert deal(OverlappingSplit(fraction=1.0)).facts == (
-        "Clients overlap: up to 2 clients hold the same example, and the guarantee counts all of them.",
-    )
+def test_clients_who_overlap_are_counted():
+    assert deal(OverlappingSplit(fraction=1.0)).train.max_multiplicity == 2
 
 
 NUMBERED = replace(  # 15 for training, then 5 for testing; each holds its own index, and each label occurs four times

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from discreet.data.datasets.dataset_catalog import DataFile, DataSet
 from discreet.errors import InvalidInput
+from discreet.privacy.card_lines import Line
 from discreet.words import fill
 
 SUMS = "SHA256SUMS"  # written by sha256sum: a checksum, two spaces or a space and a star, and a name
@@ -58,7 +59,7 @@ def describe_origin(contents: Sequence[FileContent], public: str) -> tuple[str, 
     own = [content.name for content in contents if content.owner_sha256]
     if not own:
         return (public,)
-    fact = _describe_files(own)
+    fact = Line(_describe_files(own), "owner")
     return (fact,) if len(own) == len(contents) else (fact, fill("data.owner.other_files", sentence=public))
 
 

@@ -20,12 +20,12 @@ from discreet.data.tables.ranges import Ranges, find_file, load_ranges
 from discreet.data.tables.table import Table
 from discreet.data.tables.table_columns import TableColumns
 from discreet.data.tables.table_encoding import EncodedTable, Encoding, encode_table
-from discreet.data.tasks.from_arrays import describe_multiplicity
 from discreet.data.tasks.task import Task, split_held_out, training_size
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
 from discreet.part import Count, Flag, Share, part
 from discreet.paths import Paths
+from discreet.privacy.card_lines import Line
 from discreet.privacy.release import Person
 from discreet.words import fill
 
@@ -297,12 +297,12 @@ def _plain_ranges(ranges: str | Path | Mapping[str, Any]) -> str | dict[str, Any
 
 def _describe_data(source: TableTask, encoding: Encoding, ranges: Ranges, person: Person | None) -> tuple[str, ...]:
     """Say on the card how columns are encoded. Bounds that were taken from the data are not printed."""
-    public = [] if ranges.taken_from_data else [fill("data.table.public_ranges")]
-    if public and not (source.standardise and encoding.standardisation):
-        public.append(fill("data.table.nothing_fitted"))
+    public, standardised = not ranges.taken_from_data, source.standardise and encoding.standardisation
+    fitted = [fill("data.table.nothing_fitted")] if public and not standardised else []
     facts = [
-        " ".join([fill("data.table.scaling"), *public]),
-        fill("data.table.clients", column=repr(source.client)),
+        *([Line(fill("data.table.public_ranges"), "owner")] if public else []),
+        Line(fill("data.table.clients", column=repr(source.client)), "owner"),
+        " ".join([fill("data.table.scaling"), *fitted]),
     ]
     if isinstance(encoding.label, Range) and ranges.taken_from_data:
         facts.append(fill("data.table.label", label=repr(source.label)))
@@ -321,4 +321,4 @@ def _describe_data(source: TableTask, encoding: Encoding, ranges: Ranges, person
         facts.append(fill("data.validation" if person is None else "data.validation_persons", share=validation))
     if source.validation_path is not None:
         facts.append(fill("data.validation_file", file=Path(source.validation_path).name))
-    return (*facts, describe_multiplicity(source.max_multiplicity))
+    return tuple(facts)

@@ -84,6 +84,7 @@ class Digits:
             not_covered=(),
             ranges_from_data=False,
             distinct_examples=sum(sizes),
+            is_dealt=True,
             public_examples=self.public_examples,
             has_validation=has_validation,
         )

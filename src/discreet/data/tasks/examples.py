@@ -99,9 +99,10 @@ class Examples:
             kind=self.kind,
             classes=self.classes,
             client_names=split.names or tuple(f"client {number}" for number in range(len(sizes))),
-            facts=(*self.facts, *_describe_test_split(self.test_fraction), *_describe_overlap(multiplicity)),
+            facts=(*self.facts, *_describe_test_split(self.test_fraction)),
             not_covered=(*self.not_covered, *_disclose_partition(partition, self.label)),
             public=None if self.public is None else Federation(*self.public, (len(self.public[1]),)),
+            is_dealt=True,
         )
         return task.hold_out_validation(validation_fraction, generator)
 
@@ -128,12 +129,6 @@ def _describe_test_split(fraction: float | None) -> tuple[str, ...]:
     if fraction is None:
         return ()
     return (fill("data.test_split", share=f"{fraction:.0%}"),)
-
-
-def _describe_overlap(multiplicity: int) -> tuple[str, ...]:
-    if multiplicity == 1:
-        return ()
-    return (fill("data.overlap", most=multiplicity),)
 
 
 def _disclose_partition(partition: AnyPartition, label: str | None) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from discreet.data.tasks.task import Kind, Task
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
 from discreet.part import Count, Share, from_plain
+from discreet.privacy.card_lines import Line
 from discreet.words import fill
 
 
@@ -72,11 +73,6 @@ def clients_from_arrays(
     return build_task(name, Federation(all_inputs, all_targets, counts, multiplicity), names, classes, others)
 
 
-def describe_multiplicity(multiplicity: int) -> str:
-    """Say on the card who declared how many clients hold the same example."""
-    return fill("data.declared_disjoint") if multiplicity == 1 else fill("data.declared_overlap", most=multiplicity)
-
-
 class OtherExamples(NamedTuple):
     """Examples that no client trains on, as pairs of inputs and targets, and the share of a client to hold out."""
 
@@ -114,7 +110,7 @@ def build_task(
     test, validation, fraction = others.test, others.validation, from_plain(Share, others.validation_fraction)
     if validation is not None and fraction:
         raise InvalidInput("Validation examples are either passed in or a share of each client's examples, not both.")
-    facts = [fill("data.as_given"), overlap or describe_multiplicity(train.max_multiplicity)]
+    facts: list[str] = [Line(fill("data.as_given"), "owner"), *([overlap] if overlap else [])]
     if validation is not None:
         facts.append(fill("data.validation_given"))
     inputs, targets = (train.inputs[:0], train.targets[:0]) if test is None else _as_pair("test inputs", *test)

@@ -35,6 +35,7 @@ class Task:
         person: If set, no person has more than its `at_most` rows in a client, or rows in more than `clients_at_most`.
         rows_left_out: Number of rows that were left out for that. This number is private.
         standardisation: Which numbers are to be standardised by a noisy sum before training. None for none.
+        is_dealt: Whether this program dealt the examples to the clients, and so knows how many hold the same one.
         columns: The columns of a table, by which new rows are encoded. None if the data is no table.
     """
 
@@ -54,6 +55,7 @@ class Task:
     rows_left_out: int = 0
     standardisation: Standardisation | None = None
     columns: TableColumns | None = None
+    is_dealt: bool = False
 
     def __post_init__(self) -> None:
         if len(self.client_names) != len(self.train.sizes):

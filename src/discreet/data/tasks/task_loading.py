@@ -13,6 +13,7 @@ from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import torch
 from discreet.paths import Paths
+from discreet.privacy.card_lines import Line
 from discreet.privacy.release import Person
 from discreet.user_part import UserPart
 from discreet.words import fill
@@ -45,8 +46,8 @@ def load_task(task: AnyTask, generator: torch.Generator, paths: Paths, person: P
             fix="Return what discreet.clients_from_arrays or discreet.clients_from_csv returns.",
         )
     if isinstance(task, UserPart):
-        own = fill("not_covered.own_task", task=task.title)
-        facts = tuple(fill("data.on_word_of", task=task.kind, fact=fact) for fact in loaded.facts)
+        own = Line(fill("not_covered.own_task", task=task.title), "author")
+        facts = tuple(Line(fill("data.on_word_of", task=task.kind, fact=fact), "author") for fact in loaded.facts)
         loaded = replace(loaded, facts=facts, not_covered=(*loaded.not_covered, own))
     return loaded
 

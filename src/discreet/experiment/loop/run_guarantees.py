@@ -4,8 +4,9 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from discreet.algorithms import claims, failure_odds
+from discreet.algorithms import claims
 from discreet.algorithms.declarations import trusted_parts
+from discreet.experiment.loop.run_assumptions import CountedRounds, release_lines, run_assumptions
 from discreet.experiment.metrics import list_metrics
 from discreet.experiment.promise import person_bound, run_spending
 from discreet.experiment.promise.promise import client_groups
@@ -13,12 +14,12 @@ from discreet.experiment.promise.released_rounds import ReleasedRound
 from discreet.experiment.terms import Terms
 from discreet.part import from_plain, to_plain
 from discreet.privacy import accountant
+from discreet.privacy.card_lines import Line, as_line
 from discreet.privacy.guarantee import Claim, Guarantee, LedgerMark, split_by_largest_epsilon
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.release import Unit
 from discreet.privacy.text_card import WIDTH
 from discreet.privacy.wording import compact, describe_event, describe_unit, round_up, unit_name
-from discreet.secure_sums.secagg.degree import Degree
 from discreet.words import fill
 
 if TYPE_CHECKING:
@@ -54,11 +55,11 @@ def certify_run(
     mark = None if state is None else LedgerMark(head=state["head"], length=state["records"])
     delta = terms.privacy.delta if terms.privacy else run_spending.DEFAULT_DELTA
     others = () if terms.deployment is None else terms.deployment.other_runs()
-    cards, assumed = [], list(_assumptions(terms, completed, counted, released, others, shared=shared))
+    cards, assumed = [], run_assumptions(terms, CountedRounds(completed, counted, released, others, shared))
     evaluated = terms.metric_names if metrics is None else metrics
-    uncovered = list(_uncovered_sentences(terms, state["budgets"] if state and shared else [], others, evaluated))
+    uncovered = list(_uncovered_lines(terms, state["budgets"] if state and shared else [], others, evaluated))
     if is_stop_chosen:
-        uncovered.append(fill("not_covered.chosen_stop", completed=completed, rounds=terms.rounds))
+        uncovered.append(Line(fill("not_covered.chosen_stop", completed=completed, rounds=terms.rounds)))
     for kind in client_groups(terms.algorithm, terms.privacy, terms.population):
         joined = run_spending.rounds_joined(kind, counted, terms.round_limits)
         happened = run_spending.first_rounds(released, joined)
@@ -68,10 +69,11 @@ def certify_run(
             certified = Guarantee.certify(
                 release,
                 delta,
-                assumptions=assumed,
+                assumptions=[*release_lines(terms, kind.algorithm, release), *assumed],
                 not_covered=uncovered,
                 claims=[_certify_claim(claim, delta) for claim in stated if claim.release.unit == release.unit],
                 ledger=mark,
+                in_run=True,
                 on_word_of=[own.title for own in trusted_parts(terms.algorithm)],
                 code_stamps=code_stamps,
             )
@@ -134,150 +136,26 @@ def guarantee_data(
     }
 
 
-def _assumptions(
-    terms: Terms,
-    completed: int,
-    counted: int,
-    released: Sequence[ReleasedRound] | None,
-    others: Sequence[str],
-    *,
-    shared: bool,
-) -> Iterator[str]:
-    """Yield what the guarantees assume.
-
-    Args:
-        completed: Number of completed rounds.
-        counted: Number of rounds that the guarantees cover.
-        released: Those of the counted rounds that released something.
-        others: Runs of the same deployment, which no ledger at the server counts together with this one.
-    """
-    planned = terms.spent_epsilon(terms.rounds)
-    if planned is not None:
-        yield from _plan_assumptions(terms, completed, counted, released, round_up(planned))
-    yield from _leaving_assumption(terms, completed)
-    if terms.is_seeded:
-        yield fill("assumes.seeded")
-    yield _simulation_note(terms)
-    sums = counted if terms.algorithm.standardisation is None else counted + 2  # moments count for at most two rounds
-    yield from _secure_sum_assumptions(terms, sums)
-    yield from failure_odds.describe_failure_odds(terms.algorithm, terms.population, sums)
-    if not shared and not others:
-        is_deployed = terms.deployment is not None and not terms.deployment.is_rehearsal
-        yield fill("assumes.first_run" if is_deployed else "assumes.this_run")
-    if trusted_parts(terms.algorithm):
-        yield fill("assumes.trials", sentences=" ".join(terms.part_trials))
-    if terms.isolation_note is not None:
-        yield terms.isolation_note
-    yield fill("assumes.public_clients")
-    most = terms.population.max_multiplicity
-    yield fill("assumes.disjoint_clients") if most == 1 else fill("assumes.overlapping_clients", most=most)
-    if terms.data.public_examples is not None:
-        yield fill("assumes.public_examples", examples=f"{terms.data.public_examples:,}")
-    yield from terms.data.facts
-    yield from _standardisation_sentence(terms)
-    if terms.data.person is not None:
-        yield person_bound.assumption(terms.data.person, deployed=not terms.data.is_here)
-
-
-def _standardisation_sentence(terms: Terms) -> Iterator[str]:
-    """Yield whether numbers are standardised, and that nothing else was fitted on the data unless its ranges were."""
-    wanted, chosen = terms.data.standardisation, terms.algorithm.standardisation
-    if wanted is None:
-        return
-    if chosen is None:
-        sentence = fill("data.table.not_standardised")
-    elif chosen.noise_multiplier is None:
-        sentence = fill("data.table.standardised_exactly", columns=chosen.columns)
-    else:
-        noise = round_up(chosen.noise_multiplier, 4)
-        sentence = fill("data.table.standardised", columns=chosen.columns, noise=noise)
-    rest = fill("data.table.nothing_fitted" if chosen is None else "data.table.nothing_else_fitted")
-    yield sentence if terms.data.ranges_from_data else f"{sentence} {rest}"
-
-
-def _plan_assumptions(
-    terms: Terms, completed: int, counted: int, released: Sequence[ReleasedRound] | None, whole: str
-) -> Iterator[str]:
-    """Yield why less than the whole plan may be counted. Else `whole` is what holds, the plan's ε."""
-    if counted < terms.rounds:
-        yield fill("assumes.early_end", completed=completed, rounds=terms.rounds, epsilon=whole)
-    if released is None or terms.spent_epsilon(counted, released) == terms.spent_epsilon(counted):
-        return
-    if len(released) < counted:
-        lost = counted - len(released)
-        yield fill("assumes.dropouts_and_lost_rounds", lost=lost, completed=completed, epsilon=whole)
-    else:
-        yield fill("assumes.dropouts", epsilon=whole)
-
-
-def _leaving_assumption(terms: Terms, completed: int) -> Iterator[str]:
-    """Yield which clients left when their budget was spent."""
-    left = {client: rounds for client, rounds in terms.round_limits.items() if rounds < completed}
-    few = ", ".join(
-        fill("assumes.client_left", client=client, round=rounds) for client, rounds in list(left.items())[:6]
-    )
-    if len(left) > 6:
-        yield fill("assumes.more_clients_left", clients=few, more=len(left) - 6)
-    elif left:
-        yield fill("assumes.clients_left", clients=few)
-
-
-def _simulation_note(terms: Terms) -> str:
-    """Return where the clients are: simulated, rehearsed on one machine, or real."""
-    if terms.settings.engine.is_simulated:
-        return fill("assumes.simulated")
-    is_rehearsal = terms.deployment is not None and terms.deployment.is_rehearsal
-    return fill("assumes.rehearsed" if is_rehearsal else "assumes.deployed")
-
-
-def _secure_sum_assumptions(terms: Terms, done: int) -> Iterator[str]:
-    """Yield what a secure sum assumes."""
-    integers = terms.algorithm.mechanism.integer_shares
-    if not terms.algorithm.aggregation.is_secure or integers is None:
-        return
-    fewest = str(integers.fewest_clients)
-    if integers.colluding:
-        yield fill("assumes.secure_sum_colluding", colluding=integers.colluding, fewest=fewest)
-    else:
-        yield fill("assumes.secure_sum", fewest=fewest)
-    degree = terms.settings.engine.mask_degree(terms.algorithm, terms.population)
-    if degree is not None:
-        yield from _mask_graph_assumption(degree, done)
-    else:
-        yield fill("assumes.sums_in_clear")
-    yield fill("assumes.lattice")
-
-
-def _mask_graph_assumption(degree: Degree, rounds: int) -> Iterator[str]:
-    """Yield the odds of a sparse mask graph. Nothing if every client shares masks with every other."""
-    if degree.assumptions is None:
-        return
-    assumed, every = degree.assumptions, rounds * degree.assumptions.chance  # each round may have a session of its own
-    yield fill(
-        "assumes.mask_graph",
-        neighbours=degree.neighbours,
-        colluding=f"{assumed.colluding:.0%}",
-        leaving=f"{assumed.leaving:.0%}",
-        bits=f"{assumed.security_bits:g}",
-        rounds=f"{rounds:,}",
-        probability=round_up(every, 2),
-    )
-
-
-def _uncovered_sentences(
+def _uncovered_lines(
     terms: Terms, shared_budgets: list[dict[str, Any]], others: Sequence[str], metrics: Collection[str] | None
-) -> Iterator[str]:
+) -> Iterator[Line]:
+    """Yield what no guarantee of this run covers: other runs, and numbers that it shows without noise."""
     for budget in shared_budgets:
-        yield fill(
+        sentence = fill(
             f"not_covered.shared_ledger.{unit_name(from_plain(Unit, budget['unit']))}",
             spent=round_up(budget["spent"]),
             epsilon=compact(budget["epsilon"]),
             delta=compact(budget["delta"]),
             against=fill(f"not_covered.budget_against.{budget['view']}"),
         )
+        yield Line(sentence)
     if others:
-        yield fill("not_covered.other_runs", count=len(others), names=", ".join(others))
-    yield from terms.data.not_covered
+        yield Line(fill("not_covered.other_runs", count=len(others), names=", ".join(others)))
+    for sentence in (*terms.data.not_covered, *_uncovered_numbers(terms, metrics)):
+        yield as_line(sentence, "program")
+
+
+def _uncovered_numbers(terms: Terms, metrics: Collection[str] | None) -> Iterator[str]:
     if terms.data.person is not None:
         yield person_bound.uncovered_sentence(terms.data.person)
     if metrics is None:

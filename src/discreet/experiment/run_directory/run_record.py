@@ -10,6 +10,7 @@ ledger.jsonl              the run's own ledger, if it shares none
 model.safetensors         the model at the end
 guarantee.json, .txt      what is certified about the run
 report.html               the report; report-public.html, the one to publish
+brief.html                one page to decide by, if somebody asked for it; brief-public.html, the one to publish
 exported.*, model_card.md what `discreet export` wrote
 
 All from model.safetensors on are written when a run has ended or was stopped, and removed when it is resumed.
@@ -44,7 +45,8 @@ from discreet.privacy.ledger import Ledger
 
 log = get_log(__name__)
 
-OUTCOME = ("guarantee.json", "guarantee.txt", "report-public.html", "report.html", "model.safetensors")
+PAGES = ("brief-public.html", "brief.html", "report-public.html", "report.html")
+OUTCOME = ("guarantee.json", "guarantee.txt", *PAGES, "model.safetensors")
 EXPORTED = {
     "onnx": "exported.onnx",
     "torchscript": "exported.pt",

@@ -1,0 +1,150 @@
+"""The lines of a card: what a guarantee assumes and doesn't cover, and who vouches for each sentence."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, TypeAlias, get_args
+
+from discreet.privacy import events
+from discreet.privacy.events import has_sampling, step_noise, steps
+from discreet.privacy.release import Person, Release, Unit
+from discreet.privacy.wording import unit_name
+from discreet.words import fill
+
+Source: TypeAlias = Literal["owner", "author", "machine", "server", "clients", "project", "program", "method"]
+Group: TypeAlias = Literal["declared", "program", "method"]
+Kind: TypeAlias = Literal["assumes", "not_covered"]
+
+
+class Line(str):
+    """A sentence of a card, and who vouches for it.
+
+    The `program` did it or checked it; the `method` can't do without it. Any other source is somebody who declares it:
+    the `author` of a user's own code, who controls the one `machine` of a simulation, who runs the `server` or the
+    `clients`, the `owner` of the data, or who leads the `project`.
+    """
+
+    source: Source
+
+    def __new__(cls, sentence: str, source: Source = "project") -> "Line":
+        line = super().__new__(cls, sentence)
+        line.source = source
+        return line
+
+    @property
+    def group(self) -> Group:
+        """The group in which a card prints the line."""
+        return self.source if self.source in ("program", "method") else "declared"
+
+    def describe(self) -> str:
+        """Return an assumption as a card prints it: one that somebody declares names them."""
+        if self.group != "declared":
+            return str(self)
+        return fill("line.declared", who=fill(f"who.{self.source}"), sentence=self)
+
+
+def as_line(sentence: str, source: Source = "project") -> Line:
+    """Return a line: `source` vouches for it unless it names somebody itself."""
+    return sentence if isinstance(sentence, Line) else Line(sentence, source)
+
+
+def distinct_lines(lines: Iterable[str]) -> list[Line]:
+    """Return lines in their order, each sentence once."""
+    found: dict[str, Line] = {}
+    for line in lines:
+        found.setdefault(str(line), as_line(line))
+    return list(found.values())
+
+
+def group_lines(kind: Kind, sentences: Sequence[str], sources: Sequence[Source]) -> list[tuple[str, list[str]]]:
+    """Group the lines of a card under their titles, those that somebody must check first.
+
+    A card of an earlier version names no sources: its sentences are one group.
+    """
+    if not sources:
+        return [(fill(f"label.{kind}"), list(sentences))] if sentences else []
+    lines = [Line(sentence, source) for sentence, source in zip(sentences, sources, strict=True)]
+    if kind == "assumes":
+        lines.sort(key=lambda line: get_args(Source).index(line.source))
+    groups = {
+        name: [line.describe() if kind == "assumes" else str(line) for line in lines if line.group == name]
+        for name in get_args(Group)
+    }
+    return [(fill(f"group.{kind}.{name}"), found) for name, found in groups.items() if found]
+
+
+def main_checks(sentences: Sequence[str], sources: Sequence[Source]) -> list[Line | None]:
+    """Return the assumptions that somebody must check before all others: on the data, on the noise, and on the rest.
+
+    Of each kind it is the first line, of the source that comes first: what the author of the noise declares, or who
+    controls the one machine, decides more than who runs a server. None where a card has no such line: a card of an
+    earlier version names no sources.
+    """
+    lines = [Line(sentence, source) for sentence, source in zip(sentences, sources, strict=False)]
+    kinds = (("owner",), ("author", "machine", "server", "clients"), ("project",))
+    return [next((line for source in kind for line in lines if line.source == source), None) for kind in kinds]
+
+
+def release_assumptions(release: Release, made_by: Source = "project") -> Iterator[Line]:
+    """Yield what must be true of a run that makes this release, as far as the release itself shows it.
+
+    Args:
+        release: What was released.
+        made_by: Who bounds the sums: the `program` in a run, the `author` in a run with parts of the user's own. Both
+            add who holds which data, who draws the noise, and which numbers are public. The `project` only states the
+            release, so that the lines name all of these.
+    """
+    name, in_run = unit_name(release.unit), made_by != "project"
+    yield Line(fill(f"assumes.sensitivity.{name}"), made_by)
+    if release.unit == "example" and not in_run:
+        yield Line(fill("assumes.one_client"), "owner")
+    if isinstance(release.unit, Person) and not in_run:
+        yield Line(_person_rows(release.unit), "owner")
+    if not in_run:
+        yield Line(fill("assumes.fresh_noise_but_share" if release.view == "client" else "assumes.fresh_noise"))
+    if has_sampling(release.event):
+        drawn_by: Source = "server" if release.unit == "client" else "clients"
+        yield Line(fill("assumes.secret_sampling"), drawn_by if in_run else "project")
+    if release.relation == "add_or_remove":
+        yield Line(fill("assumes.public_divisors"), made_by)
+    elif release.relation == "zero_out" and release.unit != "client":
+        yield Line(fill("assumes.divisors_by_size" if in_run else "assumes.public_sizes"), made_by)
+    elif name == "person" or not in_run:
+        yield Line(fill(f"assumes.public_number.{name}"))
+    if any(isinstance(step_noise(step), events.GaussianNoise | events.LaplaceNoise) for step in steps(release.event)):
+        yield Line(fill("assumes.floating_point"), "method")
+
+
+def _person_rows(person: Person) -> str:
+    if person.clients_at_most == 1:
+        return fill("assumes.person_rows", most=person.at_most)
+    return fill("assumes.person_rows_in_clients", most=person.at_most, clients=person.clients_at_most)
+
+
+def one_unit_line(unit: Unit, most: int = 1) -> Line:
+    """Return that the unit is the right one: the first thing that the owner of the data must check.
+
+    Args:
+        unit: What is protected.
+        most: The most clients that hold the same example.
+    """
+    if isinstance(unit, Person) and unit.clients_at_most > 1:
+        column, clients = repr(unit.column), unit.clients_at_most
+        return Line(fill("assumes.one_unit.person_in_clients", column=column, clients=clients), "owner")
+    if isinstance(unit, Person):
+        return Line(fill("assumes.one_unit.person", column=repr(unit.column)), "owner")
+    if unit == "example" and most > 1:
+        return Line(fill("assumes.one_unit.shared_example", most=most), "owner")
+    return Line(fill("assumes.one_unit.example" if unit == "example" else "assumes.one_unit.client"), "owner")
+
+
+def release_exclusions(release: Release, made_by: Source = "project") -> Iterator[Line]:
+    """Yield what a reader might expect the guarantee to cover, but it doesn't. A run names its own numbers itself."""
+    name = unit_name(release.unit)
+    yield Line(fill(f"not_covered.view.{release.view}"), "method")
+    yield Line(fill(f"not_covered.several.{name}"), "method")
+    if release.relation == "zero_out" and release.unit != "client":
+        yield Line(fill("not_covered.example_count"), "method")
+    yield Line(fill(f"not_covered.general.{name}"), "method")
+    yield Line(fill("not_covered.tuning"))
+    yield Line(fill("not_covered.preprocessing"))
+    if made_by == "project":
+        yield Line(fill("not_covered.in_clear"))
