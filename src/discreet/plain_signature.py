@@ -109,8 +109,8 @@ def _annotation(hints: Mapping[str, Any], name: str, written: Any) -> Any:
 
 
 def _read_hints(owner: Any) -> dict[str, Any]:
-    """Return the types without their validators; nothing if a name is known to type checkers only."""
+    """Return the types without their validators; nothing if an annotation is for type checkers only."""
     try:
         return get_type_hints(owner)
-    except NameError:
+    except (NameError, TypeError):  # a name that is not imported at run time, or one that stands in for a type
         return {}

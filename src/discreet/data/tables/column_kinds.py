@@ -40,7 +40,7 @@ class Range:
         return 1
 
     @property
-    def allowed(self) -> str:
+    def cell_rule(self) -> str:
         """What a cell must be, for messages."""
         return "a number with a decimal point"
 
@@ -100,7 +100,7 @@ class DateRange:
         return 1
 
     @property
-    def allowed(self) -> str:
+    def cell_rule(self) -> str:
         """What a cell must be, for messages."""
         return "a date as YYYY-MM-DD"
 
@@ -146,7 +146,7 @@ class Values:
         return len(self.values)
 
     @property
-    def allowed(self) -> str:
+    def cell_rule(self) -> str:
         """What a cell must be, for messages."""
         listed = ", ".join(self.values[:8]) + (", …" if self.width > 8 else "")
         return f"one of the listed values ({listed})"
@@ -208,7 +208,7 @@ class HashedText:
         return self.text_buckets
 
     @property
-    def allowed(self) -> str:
+    def cell_rule(self) -> str:
         """What a cell must be, for messages."""
         return "text"
 

@@ -239,5 +239,5 @@ def unreadable_cell_error(cell: str, column: InputColumn, table: Table, index: i
             fix='Fill it with a public constant, drop the row, or set the column to "ignore".',
         )
     return InvalidInput(
-        f"{where} must be {column.allowed}, and got {cell!r:.40}.", fix="Correct the cell, or the column's range."
+        f"{where} must be {column.cell_rule}, and got {cell!r:.40}.", fix="Correct the cell, or the column's range."
     )
