@@ -9,17 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import Unsupported
-from discreet.privacy import accountant, pld, rdp, second_engine
+from discreet.privacy import accountant, pld, rdp, second_engine, skellam
 from discreet.privacy.events import (
     Composed,
+    DiscreteGaussianNoise,
+    DistributedDiscreteGaussianNoise,
     Event,
     GaussianNoise,
+    LaplaceNoise,
+    Noise,
     PoissonSampled,
     PoissonSampledGroup,
     Repeated,
+    SkellamNoise,
     steps,
 )
-from discreet.privacy.groups import LARGEST_GROUP, clients_event, group_event, person_event
+from discreet.privacy.groups import LARGEST_GROUP, clients_event, group_event, person_event, whole_group_event
 from discreet.privacy.release import Person
 from tests.privacy.recipes import gaussian, laplace
 
@@ -122,12 +127,108 @@ def test_replacing_a_group_is_not_counted() -> None:
         pld.epsilon(group(1.0, 0.1, 3), 1e-5, "replace")
 
 
-def test_a_group_in_gaussian_noise_is_a_mixture_and_in_other_noise_counts_as_drawn_whole() -> None:
-    mixture = group_event(gaussian(2.0, rate=0.1, times=3), 5)
-    assert steps(mixture) == steps(group(2.0, 0.1, 5, 3))
+def test_a_group_is_a_mixture_under_sampling_and_moves_the_sum_as_one_without() -> None:
+    assert steps(group_event(gaussian(2.0, rate=0.1, times=3), 5)) == steps(group(2.0, 0.1, 5, 3))
     (step,) = steps(group_event(laplace(2.0, rate=0.1), 5))
+    assert isinstance(step, PoissonSampledGroup)
+    assert steps(group_event(laplace(2.0), 5)) == {LaplaceNoise(noise_multiplier=0.4): 1}
+
+
+def test_a_group_that_counts_as_drawn_whole_is_in_a_sample_as_soon_as_one_member_is() -> None:
+    (step,) = steps(whole_group_event(laplace(2.0, rate=0.1), 5))
     assert isinstance(step, PoissonSampled)
     assert step.sampling_rate == pytest.approx(1 - 0.9**5)
+    assert step.event == LaplaceNoise(noise_multiplier=0.4)
+    assert whole_group_event(group(2.0, 0.1, 5), 3) == whole_group_event(gaussian(2.0, rate=0.1), 15)
+
+
+def test_a_group_in_laplace_noise_on_a_line_is_below_its_bound() -> None:
+    """All members push one coordinate. The densities are integrated over a fine grid."""
+    x = np.linspace(-60, 80, 400_001)
+    for b, rate, size in [(2.0, 0.1, 3), (5.0, 0.5, 4), (1.0, 0.01, 5)]:
+        event = PoissonSampledGroup(sampling_rate=rate, group_size=size, event=LaplaceNoise(noise_multiplier=b))
+        q, p = np.exp(-np.abs(x) / b), sum(w * np.exp(-np.abs(x - j) / b) for j, w in enumerate(binomial(rate, size)))
+        q, p = q / q.sum(), p / np.sum(p)
+        for order in (2.0, 3.0, 7.0):
+            exact = max((p**order * q ** (1 - order)).sum(), (q**order * p ** (1 - order)).sum())
+            found = float(rdp.curve(event, np.array([order]))[0])
+            assert math.log(exact) / (order - 1) * (1 - 1e-6) <= found <= 1.6 * math.log(exact) / (order - 1)
+
+
+SKELLAM = SkellamNoise(variance=400.0, l2_sensitivity=10.0, dimension=1)
+WITHOUT_PAIR = [
+    SKELLAM,
+    SkellamNoise(variance=1e6, l2_sensitivity=500.0, dimension=10_000),
+    DiscreteGaussianNoise(variance=400.0, l2_sensitivity=10.0),
+    DistributedDiscreteGaussianNoise(variance=40.0, shares=10, l2_sensitivity=10.0, dimension=100),
+]
+
+
+def line_divergences(noise: Noise, rate: float, size: int, order: int) -> tuple[float, float]:
+    """Return the Rényi divergences of a group whose members all push one coordinate, in both directions."""
+    x = np.arange(-800, 1000)
+    moved = [int(noise.l2_sensitivity) * j for j in range(size + 1)]  # type: ignore[union-attr]
+    log_q, *shifted = (_log_mass(noise, x - shift) for shift in moved)
+    log_p = np.logaddexp.reduce(
+        [math.log(chance) + each for chance, each in zip(binomial(rate, size), [log_q, *shifted], strict=True)]
+    )
+    forward = np.logaddexp.reduce(order * log_p + (1 - order) * log_q) / (order - 1)
+    backward = np.logaddexp.reduce(order * log_q + (1 - order) * log_p) / (order - 1)
+    return float(forward), float(backward)
+
+
+def _log_mass(noise: Noise, x: np.ndarray) -> np.ndarray:
+    if isinstance(noise, SkellamNoise):
+        return skellam.log_pmf(x, noise.variance)
+    assert isinstance(noise, DiscreteGaussianNoise)
+    logs = -(x.astype(float) ** 2) / (2 * noise.variance)
+    return logs - np.logaddexp.reduce(-(np.arange(-4000.0, 4001.0) ** 2) / (2 * noise.variance))
+
+
+@pytest.mark.parametrize("noise", [WITHOUT_PAIR[0], WITHOUT_PAIR[2]], ids=["skellam", "discrete gaussian"])
+@pytest.mark.parametrize(("rate", "size"), [(0.01, 5), (0.1, 3), (0.5, 2), (0.9, 4), (0.001, 6)])
+def test_in_integer_noise_the_bound_of_a_group_is_above_its_exact_divergence_and_not_far(
+    noise: Noise, rate: float, size: int
+) -> None:
+    event = PoissonSampledGroup(sampling_rate=rate, group_size=size, event=noise)
+    for order in (2, 3, 5, 8):
+        exact = max(line_divergences(noise, rate, size, order))
+        found = float(rdp.curve(event, np.array([float(order)]))[0])
+        assert exact <= found <= 1.9 * exact
+
+
+@pytest.mark.parametrize("noise", WITHOUT_PAIR)
+@pytest.mark.parametrize(("rate", "size"), [(0.01, 5), (0.3, 3), (0.001, 40)])
+def test_in_integer_noise_a_group_costs_more_than_a_member_and_less_than_if_it_were_drawn_whole(
+    noise: Noise, rate: float, size: int
+) -> None:
+    alone = PoissonSampled(sampling_rate=rate, event=noise)
+    one, all_of_them, whole = (
+        rdp.curve(event, rdp.ORDERS) for event in (alone, group_event(alone, size), whole_group_event(alone, size))
+    )
+    finite = np.isfinite(whole)
+    assert (one <= all_of_them * (1 + 1e-9) + 1e-12).all()
+    assert (all_of_them[finite] <= whole[finite] * (1 + 1e-9) + 1e-12).all()
+
+
+def test_with_much_integer_noise_a_group_costs_what_it_costs_in_gaussian_noise() -> None:
+    fine = SkellamNoise(variance=1e10, l2_sensitivity=1e5, dimension=100)
+    found = accountant.epsilon(Repeated(count=1000, event=group_event(sampled(fine, 0.01), 5)), 1e-5)
+    exact = rdp.epsilon(group(1.0, 0.01, 5, 1000), 1e-5)
+    assert exact <= found <= 1.6 * exact
+
+
+def sampled(noise: Noise, rate: float) -> PoissonSampled:
+    return PoissonSampled(sampling_rate=rate, event=noise)
+
+
+@pytest.mark.parametrize("noise", WITHOUT_PAIR)
+def test_groups_in_integer_noise_are_certified_by_their_renyi_bound_and_never_replaced(noise: Noise) -> None:
+    event = group_event(sampled(noise, 0.1), 3)
+    assert accountant.account(event, 1e-5).certified_by == "rdp"
+    assert second_engine.epsilon(event, 1e-5).epsilon is None
+    with pytest.raises(Unsupported, match="add_or_remove or zero_out"):
+        rdp.epsilon(event, 1e-5, "replace")
 
 
 def test_a_very_large_group_counts_as_drawn_whole() -> None:

@@ -84,13 +84,14 @@ def dominating_pair(step: Step, relation: Relation) -> Pair:
         case PoissonSampled(sampling_rate=rate, event=noise):
             return Pair(base_pair(noise, 2.0 if replace else 1.0), Replacement(rate) if replace else Poisson(rate))
         case PoissonSampledGroup(sampling_rate=rate, group_size=size, event=GaussianNoise(noise_multiplier=z) as noise):
-            if replace:
-                raise Unsupported(
-                    "A group under Poisson sampling is counted for adding, removing or blanking it, not for replacing.",
-                    fix="Ask for add_or_remove or zero_out.",
-                )
+            refuse_replaced_group(relation)
             base_pair(noise, size)  # refuses noise that is too small for the largest shift
             return Pair(GaussianBase(1 / z, size), PoissonGroup(rate, size, 1 / z))
+        case PoissonSampledGroup():
+            raise Unsupported(
+                "No dominating pair is listed for a group under sampling and this noise.",
+                fix="Its Rényi bound is what is certified.",
+            )
         case SampledWithoutReplacement(sampling_rate=rate, event=noise):
             require_replace(relation)
             return Pair(base_pair(noise, 2.0), Replacement(rate))
@@ -104,6 +105,15 @@ def require_replace(relation: Relation) -> None:
         raise Unsupported(
             f"Sampling a fixed number is counted under the relation replace only, and got {relation}.",
             fix="Ask for replace, or sample by Poisson.",
+        )
+
+
+def refuse_replaced_group(relation: Relation) -> None:
+    """Raise Unsupported if a group is to be replaced: what is proven is for adding, removing or blanking it."""
+    if relation == "replace":
+        raise Unsupported(
+            "A group under Poisson sampling is counted for adding, removing or blanking it, not for replacing.",
+            fix="Ask for add_or_remove or zero_out.",
         )
 
 

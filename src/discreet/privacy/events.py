@@ -96,7 +96,12 @@ class PoissonSampledGroup:
     kind: Literal["poisson_sampled_group"] = "poisson_sampled_group"
     sampling_rate: Rate
     group_size: Count
-    event: GaussianNoise
+    event: Noise
+
+    @property
+    def any_member_rate(self) -> float:
+        """The probability that at least one member joins."""
+        return -math.expm1(self.group_size * math.log1p(-self.sampling_rate)) if self.sampling_rate < 1 else 1.0
 
 
 @part
@@ -166,8 +171,7 @@ def _count(event: Event, times: int, counts: Counter[Step]) -> None:
             for part in event.events:
                 _count(part, times, counts)
         case PoissonSampledGroup(sampling_rate=rate, group_size=size, event=noise) if size == 1 or rate == 1:
-            alone = GaussianNoise(noise_multiplier=noise.noise_multiplier / size)
-            _count(PoissonSampled(sampling_rate=rate, event=alone), times, counts)
+            _count(PoissonSampled(sampling_rate=rate, event=scale_sensitivity(noise, size)), times, counts)
         case PoissonSampled() | SampledWithoutReplacement() if event.sampling_rate == 1:
             counts[event.event] += times
         case _:

@@ -1,6 +1,5 @@
 """What is revealed about a group, such as the rows of one person, from what is revealed about one member."""
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -35,9 +34,8 @@ def clients_event(event: Event, clients: int, *, separate: bool) -> Event:
 def group_event(event: Event, size: int) -> Event:
     """Return the event for a group: a unit that holds up to `size` of the units it was priced for.
 
-    Guarantee: it dominates the true pair under add-or-remove and zero-out, which leave the same sums. With Gaussian
-    noise a Poisson sample draws a binomial number of the members. With other noise, and for a large group, the group
-    counts as drawn whole.
+    Guarantee: it dominates the true pair under add-or-remove and zero-out, which leave the same sums. A
+    Poisson sample draws a binomial number of the members. A very large group counts as drawn whole.
     """
     return _change_steps(event, lambda step: _group_step(step, size))
 
@@ -63,10 +61,10 @@ def _change_steps(event: Event, change: Callable[[Step], Step]) -> Event:
 
 def _group_step(step: Step, size: int) -> Step:
     match step:
-        case events.PoissonSampled(sampling_rate=rate, event=events.GaussianNoise() as noise) if size <= LARGEST_GROUP:
-            return events.PoissonSampledGroup(sampling_rate=rate, group_size=size, event=noise)
         case events.PoissonSampledGroup():
             return replace(step, group_size=step.group_size * size)
+        case events.PoissonSampled(sampling_rate=rate, event=noise) if size <= LARGEST_GROUP:
+            return events.PoissonSampledGroup(sampling_rate=rate, group_size=size, event=noise)
         case _:
             return _whole_group_step(step, size)
 
@@ -75,11 +73,12 @@ def _whole_group_step(step: Step, size: int) -> Step:
     if size == 1:
         return step
     match step:
-        case events.PoissonSampledGroup(sampling_rate=rate, group_size=members, event=noise):
-            return _whole_group_step(events.PoissonSampled(sampling_rate=rate, event=noise), members * size)
+        case events.PoissonSampledGroup():
+            whole = replace(step, group_size=step.group_size * size)
+            scaled = scale_sensitivity(step.event, whole.group_size)
+            return events.PoissonSampled(sampling_rate=whole.any_member_rate, event=scaled)
         case events.PoissonSampled(sampling_rate=rate, event=noise):
-            any_member = -math.expm1(size * math.log1p(-rate)) if rate < 1 else 1.0
-            return events.PoissonSampled(sampling_rate=any_member, event=scale_sensitivity(noise, size))
+            return _whole_group_step(events.PoissonSampledGroup(sampling_rate=rate, group_size=1, event=noise), size)
         case events.SampledWithoutReplacement():
             raise Unsupported(
                 "Groups under sampling without replacement have no accountant here.",

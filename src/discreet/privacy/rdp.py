@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from discreet.privacy import discrete_gaussian, events, skellam
-from discreet.privacy.dominating_pairs import dominating_pair, require_replace
+from discreet.privacy.dominating_pairs import dominating_pair, refuse_replaced_group, require_replace
 from discreet.privacy.events import Event, Noise, Step, steps
 from discreet.privacy.moments import Moments, exp_minus_line, moment_atoms
 from discreet.privacy.noise_pairs import Array, laplace_shift, log_binomial, log_choose, log_expm1
@@ -106,12 +107,15 @@ def _step_curve(step: Step, orders: Array, relation: Relation) -> Array:
         ):
             # Sampling hides next to nothing.
             return _unsampled_curve(noise, orders, 2.0 if relation == "replace" else 1.0)
-        case events.PoissonSampledGroup(event=noise, group_size=size) if (
-            noise.noise_multiplier < size * LEAST_INTEGRATED
-        ):
-            return _unsampled_curve(noise, orders, (2.0 if relation == "replace" else 1.0) * size)
-        case events.PoissonSampledGroup():
+        case events.PoissonSampledGroup(event=events.GaussianNoise(noise_multiplier=z) as noise, group_size=size):
+            if z < size * LEAST_INTEGRATED:
+                return _unsampled_curve(noise, orders, (2.0 if relation == "replace" else 1.0) * size)
             return _integrate(step, relation, orders)
+        case events.PoissonSampledGroup():
+            refuse_replaced_group(relation)
+            return _interpolate(
+                lambda at: _poisson_curve(step.any_member_rate, at, partial(_joined_curve, step)), orders
+            )
         case events.PoissonSampled(event=events.GaussianNoise() as noise, sampling_rate=rate) if relation != "replace":
             by_sum = (orders == np.round(orders)) & (orders <= LARGEST_SUM)
             values = np.empty_like(orders)
@@ -153,8 +157,28 @@ def _unsampled_curve(noise: Noise, orders: Array, factor: float = 1.0) -> Array:
         case events.LaplaceNoise():
             return _laplace_curve(laplace_shift(noise, factor), orders)
         case events.SkellamNoise():
-            l1, l2 = factor * noise.l1_sensitivity, factor * noise.l2_sensitivity
-            return _interpolate(lambda at: skellam.rdp_bound(at, noise.variance, l1, l2), orders)
+            return _interpolate(lambda at: _whole_order_curve(noise, at, factor), orders)
+
+
+def _joined_curve(step: events.PoissonSampledGroup, orders: Array) -> Array:
+    """Bound the divergence between a group's output, if at least one member joined, and the output without it.
+
+    Guarantee: an upper bound in both directions, at whole orders. With w_j the chance that j joined, and ε_j the curve
+    of j members, it is α/(α−1)·log Σ_j w_j·e^((1−1/α)·ε_j(α)): by Minkowski's inequality in one direction, and by
+    convexity in the second argument in the other (docs/notes/groups.md).
+    """
+    members = np.arange(1.0, step.group_size + 1)
+    log_chances = log_binomial(step.group_size, members, step.sampling_rate) - math.log(step.any_member_rate)
+    curves = np.array([_whole_order_curve(step.event, orders, joined) for joined in members.tolist()])
+    share = 1 - 1 / orders
+    return np.asarray(np.logaddexp.reduce(log_chances[:, None] + share * curves, axis=0) / share)
+
+
+def _whole_order_curve(noise: Noise, orders: Array, factor: float) -> Array:
+    """Return the curve without sampling at whole orders, where nothing is interpolated."""
+    if isinstance(noise, events.SkellamNoise):
+        return skellam.rdp_bound(orders, noise.variance, factor * noise.l1_sensitivity, factor * noise.l2_sensitivity)
+    return _unsampled_curve(noise, orders, factor)
 
 
 def _laplace_curve(shift: float, orders: Array) -> Array:

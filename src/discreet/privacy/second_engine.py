@@ -71,6 +71,8 @@ def unsupported_reason(event: Event, relation: Relation = "add_or_remove") -> st
             return fill("second.discrete_sums")
         if isinstance(noise, events.DiscreteGaussianNoise) and noise is not step:
             return fill("second.sampled_discrete")
+        if isinstance(step, events.PoissonSampledGroup) and not isinstance(noise, events.GaussianNoise):
+            return fill("second.group_noise")
         if _is_fixed_size(step) and not isinstance(noise, events.GaussianNoise):
             return fill("second.fixed_size_noise")
         if _is_fixed_size(step) and relation != "replace":
@@ -110,9 +112,11 @@ def _to_their_step(step: Step) -> Any:
             return theirs.ZCDpEvent(step.l2_sensitivity**2 / (2 * step.variance))
         case events.PoissonSampled():
             return theirs.PoissonSampledDpEvent(step.sampling_rate, _to_their_step(step.event))
-        case events.PoissonSampledGroup(sampling_rate=rate, group_size=size):
+        case events.PoissonSampledGroup(
+            sampling_rate=rate, group_size=size, event=events.GaussianNoise(noise_multiplier=z)
+        ):
             return theirs.dp_event.MixtureOfGaussiansDpEvent(
-                step.event.noise_multiplier, list(range(size + 1)), _binomial_chances(rate, size).tolist()
+                z, list(range(size + 1)), _binomial_chances(rate, size).tolist()
             )
         case events.SampledWithoutReplacement():
             return theirs.SampledWithoutReplacementDpEvent(step.population, step.cohort, _to_their_step(step.event))
@@ -120,6 +124,8 @@ def _to_their_step(step: Step) -> Any:
             raise Unsupported("dp-accounting has no Skellam noise.", fix="Use our RDP, or the numerical certificate.")
         case events.DistributedDiscreteGaussianNoise():
             raise Unsupported("dp-accounting has no sums of discrete Gaussians.", fix="Use our RDP.")
+        case events.PoissonSampledGroup():
+            raise Unsupported("dp-accounting has groups in Gaussian noise only.", fix="Use our RDP.")
 
 
 def _by_pld(event: Event, delta: float, relation: Relation, engine: str) -> SecondOpinion:
