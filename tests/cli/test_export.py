@@ -2,11 +2,14 @@
 
 import json
 import shutil
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 import safetensors
+import torch
+from torch import nn
 
 import discreet as discreet_module
 from discreet.cli.main import run
@@ -112,6 +115,7 @@ def test_ranges_from_the_data_are_not_on_the_public_card(tmp_path: Path, discree
     assert "93.75" in run.model_card()
     assert "93.75" not in run.model_card(public=True)
     assert "Warning:" in run.model_card(public=True)
+    assert "no guarantee covers what they reveal" in discreet(f"export {tmp_path / 'run'} --to safetensors").out
 
 
 def test_a_model_of_images_takes_images(digits: Path, tmp_path: Path, discreet: Discreet) -> None:
@@ -120,8 +124,6 @@ def test_a_model_of_images_takes_images(digits: Path, tmp_path: Path, discreet: 
     assert discreet(f"export {digits} --to onnx --out {tmp_path / 'a.onnx'}").code == 0
     session = onnxruntime.InferenceSession(tmp_path / "a.onnx")
     images = np.random.default_rng(1).normal(size=(3, 64)).astype(np.float32)
-    import torch
-
     expected = discreet_module.load(digits).model(torch.from_numpy(images)).detach().numpy()
     assert session.run(None, {"inputs": images})[0] == pytest.approx(expected, abs=1e-5)
     assert "Inputs are as the task `digits` gives them" in discreet_module.load(digits).model_card()
@@ -144,3 +146,24 @@ def test_wrong_options_are_explained(line: str, problem: str, moved_run: Path, d
 def test_python_is_told_the_formats(moved_run: Path) -> None:
     with pytest.raises(InvalidInput, match="must be one of onnx, torchscript, safetensors, and got 'card'"):
         discreet_module.load(moved_run).export("card")  # type: ignore[arg-type]
+
+
+def test_a_run_from_python_is_exported_with_an_example_of_its_inputs(tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    images = torch.randn(60, 1, 4, 4)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(16, 2))
+    run = discreet_module.train(
+        net,
+        discreet_module.clients_from_arrays(images, (images.sum(dim=(1, 2, 3)) > 0).long(), sizes=[30, 30]),
+        rounds=1,
+        algorithm=discreet_module.fedavg(learning_rate=0.1, batch_size=10),
+        out=tmp_path / "run",
+    )
+    with pytest.raises(InvalidInput, match="the shape of the model's inputs is not known"):
+        run.export("torchscript")
+    path = run.export("torchscript", inputs=images[:1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch.jit is deprecated
+        outputs = torch.jit.load(path)(images)  # type: ignore[no-untyped-call]
+    torch.testing.assert_close(outputs, run.model(images))
+    assert "Network: the module `Sequential`, which a Python program passed" in run.model_card()

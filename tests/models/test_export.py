@@ -161,7 +161,7 @@ def test_a_network_of_other_data_is_exported_with_its_inputs_as_they_are() -> No
     torch.manual_seed(4)
     model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(72, 10)).eval()
     images = torch.rand(5, 1, 8, 8)
-    (outputs,) = run_onnx(model_bytes("onnx", model, images[:2], {}), {"inputs": images.numpy()})
+    (outputs,) = run_onnx(model_bytes("onnx", model, images[:1], {}), {"inputs": images.numpy()})
     assert outputs == pytest.approx(model(images).detach().numpy(), abs=1e-5)
 
 

@@ -67,8 +67,12 @@ def export(
 
 
 def _page(run: Path, to: Format, written: Path, public: bool) -> Iterator[str]:
+    from discreet.experiment.run_directory.run_data import read_run
+
     yield f"Wrote {written}"
     if to is not Format.CARD:
+        if read_run(run).has_data_ranges:
+            yield "Its ranges were taken from the data, and no guarantee covers what they reveal."
         yield f"Give its model card with it: discreet export {run} --to card --public"
     elif not public:
         yield "It has metrics that the guarantee does not cover: for everyone else, add --public."

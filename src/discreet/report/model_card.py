@@ -22,6 +22,7 @@ from discreet.report.number_format import format_count
 from discreet.report.verdict import judge
 from discreet.words import fill
 
+PYTHON = "python"  # the kind of a model or of data that a Python program passed
 MOST_VALUES = 12  # listed values of a column that are written out
 
 
@@ -41,7 +42,10 @@ def render(run_dir: Path, *, public: bool = False) -> str:
 
 
 def export_facts(run_dir: Path) -> dict[str, str]:
-    """Return what an exported file says about itself, by name. All of it is text that a public report shows too."""
+    """Return what an exported file says about itself, by name.
+
+    No guarantee covers `columns` if the ranges were taken from the data; `guarantee` then has a warning.
+    """
     run, table = read_run(run_dir), _read_table(run_dir)
     facts = {"discreet": str(read_code_version()), "guarantee": " ".join(_verdict(run))}
     if isinstance(run.experiment.get("model"), dict):
@@ -88,14 +92,14 @@ def _read_table(run_dir: Path) -> dict[str, Any] | None:
 
 def _describe_model(run: RunData) -> Iterator[str]:
     settings = run.value("model")
-    if isinstance(settings, dict):
-        kind, options = settings.get("kind"), {key: value for key, value in settings.items() if key != "kind"}
-        more = ", ".join(f"{key} = {value}" for key, value in options.items() if value not in (None, {}, []))
-        yield f"- Network: `{kind}`" + (f" ({more})" if more else "")
+    settings = settings if isinstance(settings, dict) else {}
+    if settings.get("kind") in (None, PYTHON):
+        yield f"- Network: the module `{settings.get('name', 'unknown')}`, which a Python program passed"
     else:
-        yield "- Network: a module that a Python program passed"
-    recipe = run.recipe or "the algorithm of the experiment"
-    yield f"- Trained by {recipe} in {format_count(len(run.rounds), 'rounds')}"
+        options = ", ".join(f"{key} = {value}" for key, value in settings.items() if key != "kind" and value)
+        yield f"- Network: `{settings['kind']}`" + (f" ({options})" if options else "")
+    recipe = f" by {run.recipe}" if run.recipe else ""
+    yield f"- Trained{recipe} in {format_count(len(run.rounds), 'rounds')}"
     if version := run.environment.get("discreet"):
         yield f"- Made by: {CodeVersion(version, run.environment.get('commit'), run.environment.get('dirty'))}"
 
@@ -104,7 +108,7 @@ def _describe_task(run: RunData) -> Iterator[str]:
     """List the settings of the task, which are public; what the card assumes of the data is with the guarantee."""
     settings = run.value("task")
     for name, value in (settings if isinstance(settings, dict) else {}).items():
-        if isinstance(value, str | int | float):
+        if isinstance(value, str | int | float) and value != PYTHON:
             yield f"- {name} = {json.dumps(value, ensure_ascii=False)}"
 
 

@@ -36,13 +36,14 @@ def model_bytes(to: RunnableFormat, model: nn.Module, inputs: Tensor, facts: Map
     Args:
         to: The format.
         model: The network.
-        inputs: Some inputs of the right shape and type, for an example.
+        inputs: One or more inputs of the right shape and type, for an example.
         facts: What to write into the file.
 
     Raises:
         InvalidInput: The network can't be exported.
         MissingExtra: A library for ONNX is not installed.
     """
+    example = (torch.cat([inputs, inputs])[: max(2, len(inputs))],)  # of a single row, an exporter would fix the number
     if to == "onnx":
-        return network_onnx(model, (inputs,), facts)
-    return torchscript_bytes(model, (inputs,), facts)
+        return network_onnx(model, example, facts)
+    return torchscript_bytes(model, example, facts)
