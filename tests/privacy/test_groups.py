@@ -147,8 +147,9 @@ def test_a_group_in_laplace_noise_on_a_line_is_below_its_bound() -> None:
     x = np.linspace(-60, 80, 400_001)
     for b, rate, size in [(2.0, 0.1, 3), (5.0, 0.5, 4), (1.0, 0.01, 5)]:
         event = PoissonSampledGroup(sampling_rate=rate, group_size=size, event=LaplaceNoise(noise_multiplier=b))
-        q, p = np.exp(-np.abs(x) / b), sum(w * np.exp(-np.abs(x - j) / b) for j, w in enumerate(binomial(rate, size)))
-        q, p = q / q.sum(), p / np.sum(p)
+        moved = np.array([np.exp(-np.abs(x - j) / b) for j in range(size + 1)])
+        moved /= moved.sum(axis=1, keepdims=True)
+        q, p = moved[0], np.array(binomial(rate, size)) @ moved
         for order in (2.0, 3.0, 7.0):
             exact = max((p**order * q ** (1 - order)).sum(), (q**order * p ** (1 - order)).sum())
             found = float(rdp.curve(event, np.array([order]))[0])
@@ -213,18 +214,18 @@ def test_in_integer_noise_a_group_costs_more_than_a_member_and_less_than_if_it_w
 
 def test_with_much_integer_noise_a_group_costs_what_it_costs_in_gaussian_noise() -> None:
     fine = SkellamNoise(variance=1e10, l2_sensitivity=1e5, dimension=100)
-    found = accountant.epsilon(Repeated(count=1000, event=group_event(sampled(fine, 0.01), 5)), 1e-5)
+    found = accountant.epsilon(Repeated(count=1000, event=group_event(sample(fine, 0.01), 5)), 1e-5)
     exact = rdp.epsilon(group(1.0, 0.01, 5, 1000), 1e-5)
     assert exact <= found <= 1.6 * exact
 
 
-def sampled(noise: Noise, rate: float) -> PoissonSampled:
+def sample(noise: Noise, rate: float) -> PoissonSampled:
     return PoissonSampled(sampling_rate=rate, event=noise)
 
 
 @pytest.mark.parametrize("noise", WITHOUT_PAIR)
 def test_groups_in_integer_noise_are_certified_by_their_renyi_bound_and_never_replaced(noise: Noise) -> None:
-    event = group_event(sampled(noise, 0.1), 3)
+    event = group_event(sample(noise, 0.1), 3)
     assert accountant.account(event, 1e-5).certified_by == "rdp"
     assert second_engine.epsilon(event, 1e-5).epsilon is None
     with pytest.raises(Unsupported, match="add_or_remove or zero_out"):

@@ -200,8 +200,8 @@ def step_noise(step: Step) -> Noise:
 
 
 def replace_noise(step: Step, noise: Noise) -> Step:
-    """Return a copy of the step with other noise; the record refuses noise that it can't have."""
-    return replace(step, event=noise) if isinstance(step, Sampled) else noise  # type: ignore[arg-type]
+    """Return a copy of the step with other noise."""
+    return replace(step, event=noise) if isinstance(step, Sampled) else noise
 
 
 def scale_sensitivity(noise: Noise, factor: float) -> Noise:

@@ -113,9 +113,8 @@ def _step_curve(step: Step, orders: Array, relation: Relation) -> Array:
             return _integrate(step, relation, orders)
         case events.PoissonSampledGroup():
             refuse_replaced_group(relation)
-            return _interpolate(
-                lambda at: _poisson_curve(step.any_member_rate, at, partial(_joined_curve, step)), orders
-            )
+            joined, rate = partial(_joined_curve, step), step.any_member_rate
+            return _interpolate(lambda at: _poisson_curve(rate, at, joined), orders)
         case events.PoissonSampled(event=events.GaussianNoise() as noise, sampling_rate=rate) if relation != "replace":
             by_sum = (orders == np.round(orders)) & (orders <= LARGEST_SUM)
             values = np.empty_like(orders)
