@@ -86,6 +86,7 @@ def test_without_a_name_the_file_is_in_the_run_directory_and_a_resume_removes_it
     shutil.copytree(moved_run, copy)
     assert discreet(f"export {copy} --to torchscript --json").json["out"] == str(copy / "exported.pt")
     assert discreet(f"export {copy} --to card --json").json["out"] == str(copy / "model_card.md")
+    assert discreet(f"export {copy} --to card --public --json").json["out"] == str(copy / "model_card-public.md")
     RunRecord.open(copy).remove_outcome()
     assert not [path for path in copy.iterdir() if path.name.startswith(("exported", "model"))]
 

@@ -56,7 +56,7 @@ def export(
 
     loaded = replace(api.load(run), trust=choose_trust(trust, run))
     if to is Format.CARD:
-        written = run / EXPORTED[to] if out is None else out
+        written = run / EXPORTED["public card" if public else "card"] if out is None else out
         write_new_file(written, loaded.model_card(public=public))
     elif public:
         raise InvalidInput("--public belongs to --to card: a model has no numbers beside its weights.")

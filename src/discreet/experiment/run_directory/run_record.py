@@ -11,7 +11,7 @@ model.safetensors         the model at the end
 guarantee.json, .txt      what is certified about the run
 report.html               the report; report-public.html, the one to publish
 brief.html                one page to decide by, if somebody asked for it; brief-public.html, the one to publish
-exported.*, model_card.md what `discreet export` wrote
+exported.*                what `discreet export` wrote; model_card.md, and model_card-public.md, the one to publish
 
 All from model.safetensors on are written when a run has ended or was stopped, and removed when it is resumed.
 """
@@ -52,6 +52,7 @@ EXPORTED = {
     "torchscript": "exported.pt",
     "safetensors": "exported.safetensors",
     "card": "model_card.md",
+    "public card": "model_card-public.md",  # a name of its own, so that nobody shares the wrong file
 }  # by format: what `discreet export` writes, unless another file is named
 
 
