@@ -15,13 +15,20 @@ project = "Discreet"
 author = "The Discreet authors"
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 root_doc = "docs/index"
 include_patterns = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/**.md"]
+include_patterns += ["docs/notebooks/*.ipynb"]
 exclude_patterns = [".*", "build", "site", "runs", "src", "tests", "experiments", "benchmarks", "examples", "shared"]
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
+
+# Notebooks are stored without outputs and run by the build, in an empty folder; an error in a cell fails it.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_in_temp = True
+nb_execution_timeout = 300  # seconds of one cell, on a busy machine
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"

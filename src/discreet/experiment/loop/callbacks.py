@@ -36,14 +36,10 @@ class Callback(Protocol):
             plan that other runs share.
 
     Example:
-        ```python
-        class EarlyStop(discreet.Callback):
-            def evaluated(self, record):
-                return record["evaluation"]["accuracy"] > 0.9
-
-
-        run = discreet.train(net, clients, rounds=60, algorithm=algorithm, callbacks=[EarlyStop(), print])
-        ```
+        >>> class EarlyStop(discreet.Callback):
+        ...     def evaluated(self, record):
+        ...         return record["evaluation"]["accuracy"] > 0.9
+        >>> run = discreet.train(net, clients, rounds=60, algorithm=algorithm, callbacks=[EarlyStop(), print])
     """
 
     may_stop: bool = True
