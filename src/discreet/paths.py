@@ -54,9 +54,22 @@ class Paths:
         )
 
 
+def to_path(path: PathLike) -> Path:
+    """Return the path that a caller may have written as text.
+
+    Raises:
+        InvalidInput: It is neither.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidInput(
+            f"A path must be text or a pathlib.Path, and got an object of the class {type(path).__name__}."
+        )
+    return Path(path)
+
+
 def optional_path(path: PathLike | None) -> Path | None:
     """Return the path that a caller may have written as text, or None."""
-    return None if path is None else Path(path)
+    return None if path is None else to_path(path)
 
 
 def write_new_file(path: Path, content: str | bytes) -> None:

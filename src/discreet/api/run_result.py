@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from torch import Tensor, nn
 
 from discreet.algorithms.input_scale import CENTRE, SPREAD, InputScale
+from discreet.api.argument_checks import check_module, check_weights
 from discreet.api.rebuilt_model import rebuild_inputs, rebuild_module
 from discreet.data.tables.table_columns import Predictions
 from discreet.errors import InvalidInput
@@ -21,7 +22,7 @@ from discreet.models.export.safetensors_file import safetensors_bytes
 from discreet.models.standardised_model import standardise_inputs
 from discreet.models.table_prediction import find_rows, predict_rows
 from discreet.part import from_plain
-from discreet.paths import PathLike, optional_path, write_new_file
+from discreet.paths import PathLike, optional_path, to_path, write_new_file
 from discreet.privacy.guarantee import Guarantee
 from discreet.trust import Trust
 from discreet.trust_store import trust_remembered
@@ -81,7 +82,9 @@ class Run:
             module = copy.deepcopy(self.module)
         weights = record.load_model()
         input_scale = InputScale.find(weights)
-        module.load_state_dict({name: value for name, value in weights.items() if name not in (CENTRE, SPREAD)})
+        weights = {name: value for name, value in weights.items() if name not in (CENTRE, SPREAD)}
+        check_weights(module, weights, self.directory)
+        module.load_state_dict(weights)
         return standardise_inputs(module.eval(), input_scale)
 
     def _repr_html_(self) -> str | None:
@@ -226,7 +229,9 @@ def load(
         >>> run = discreet.load("runs/digits-20261116-120000-1a2b")
         >>> print(run.guarantee)
     """
-    record = RunRecord.open(Path(directory))
+    if module is not None:
+        check_module(module, "module")
+    record = RunRecord.open(to_path(directory))
     record.load_model()  # refuse a run that has no model yet
     outcome = record.read_outcome()
     cards = tuple(from_plain(Guarantee, card) for card in outcome["guarantees"])

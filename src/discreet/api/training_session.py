@@ -3,13 +3,13 @@
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Required, Unpack
 
 from rich.console import Console
 from torch import nn
 
 from discreet.algorithms.algorithm import Algorithm
+from discreet.api.argument_checks import check_arguments
 from discreet.api.experiment_jobs import choose_key, has_accepted_ranges, open_for_resume
 from discreet.api.run_result import Run, new_run_path, run_of_outcome, write_page
 from discreet.data.tasks.any_task import AnyTask
@@ -103,7 +103,8 @@ def train(
         ... )
         >>> print(run.guarantee)
     """
-    told = Callbacks(callbacks).with_first(_show_progress(rounds, privacy, Console(), progress))
+    own = Callbacks(callbacks)
+    told = own.with_first(_show_progress(rounds, privacy, Console(), progress))
     opened = _open_session(
         model,
         clients,
@@ -119,8 +120,8 @@ def train(
         data_dir=data_dir,
         accept_data_ranges=accept_data_ranges,
         as_far_as_it_goes=as_far_as_it_goes,
-        callbacks=told,
-        is_open=bool(len(callbacks)),
+        told=told,
+        is_open=not own.is_empty,
         is_stop_free=told.may_stop,
         **settings,
     )
@@ -174,7 +175,7 @@ def session(model: nn.Module | AnyModel, clients: Task | AnyTask, **arguments: U
         ...             break
         >>> print(rounds.run.guarantee)
     """
-    return _open_session(model, clients, callbacks=Callbacks(), is_open=True, is_stop_free=True, **arguments)
+    return _open_session(model, clients, told=Callbacks(), is_open=True, is_stop_free=True, **arguments)
 
 
 def _open_session(
@@ -193,7 +194,7 @@ def _open_session(
     data_dir: PathLike | None = None,
     accept_data_ranges: bool = False,
     as_far_as_it_goes: bool = False,
-    callbacks: Callbacks,
+    told: Callbacks,
     is_open: bool,
     is_stop_free: bool,
     **settings: Unpack[SettingKeywords],
@@ -201,13 +202,16 @@ def _open_session(
     """Start or resume the run of `train` and of `session`, which describe most arguments.
 
     Args:
-        callbacks: What to call at each round.
+        told: What to call at each round.
         is_open: Whether code of the caller runs between two rounds.
         is_stop_free: Whether that code may stop the run.
     """
+    functions = {"loss": loss, "metric": metric}
+    check_arguments(model, clients, algorithm, privacy, functions, settings, SessionKeywords.__annotations__)
     run_settings = Settings(rounds=rounds, **settings)
     keys = optional_path(key_dir)
-    before = None if resume is None else open_for_resume(Path(resume), keys)
+    stopped = optional_path(resume)
+    before = None if stopped is None else open_for_resume(stopped, keys)
     if before is None or run_settings.seed is not None:
         key = choose_key(run_settings.seed)
     else:
@@ -227,7 +231,7 @@ def _open_session(
     job = job_builder.build_job_from_objects(
         task,
         module,
-        {"loss": loss, "metric": metric},
+        functions,
         key=key,
         algorithm=algorithm,
         privacy=privacy,
@@ -236,10 +240,10 @@ def _open_session(
     accepted = accept_data_ranges or has_accepted_ranges(before)
     job = replace(job, accept_data_ranges=accepted, as_far_as_it_goes=as_far_as_it_goes)
     if before is None:
-        path = Path(out) if out is not None else new_run_path(task.name)
-        loop = training_loop.start_loop(job, path, optional_path(ledger), keys, callbacks, is_stop_free=is_stop_free)
+        path = optional_path(out) or new_run_path(task.name)
+        loop = training_loop.start_loop(job, path, optional_path(ledger), keys, told, is_stop_free=is_stop_free)
     else:
-        loop = training_loop.resume_loop(job, before, keys, callbacks, is_stop_free=is_stop_free)
+        loop = training_loop.resume_loop(job, before, keys, told, is_stop_free=is_stop_free)
 
     def conclude(outcome: Outcome) -> Run:
         write_page(outcome.record.path)
@@ -249,7 +253,7 @@ def _open_session(
 
 
 def _show_progress(rounds: int, privacy: Privacy | None, console: Console, wanted: bool | None) -> Callback:
-    budget = privacy.largest_epsilon if privacy else None
+    budget = privacy.largest_epsilon if isinstance(privacy, Privacy) else None
     if console.is_jupyter and wanted is not False:
         return progress.ProgressCallback(progress.notebook_bar(rounds, budget))
     if wanted or (wanted is None and console.is_terminal):

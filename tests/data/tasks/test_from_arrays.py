@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.utils.data import DataLoader, TensorDataset
 
 from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.errors import InvalidInput
@@ -66,6 +67,19 @@ def with_value(value: float) -> np.ndarray[Any, Any]:
     return changed
 
 
+class Frame:
+    """What numpy reads of a data frame."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
+        return INPUTS
+
+
+def test_data_frames_and_lists_of_rows_are_read_as_arrays():
+    expected = torch.tensor(INPUTS, dtype=torch.float32)
+    for inputs in (Frame(), INPUTS.tolist(), list(expected), expected.double()):
+        assert torch.equal(clients_from_arrays(inputs, list(LABELS), sizes=np.array([6])).train.inputs, expected)
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -75,7 +89,7 @@ def with_value(value: float) -> np.ndarray[Any, Any]:
         ({"targets": [0, 1, 2, 0, 1, 3]}, "between 0 and 2 for 3 classes, and the training labels are between 0 and 3"),
         ({"targets": [0, 1, 2, 0, 1, -1]}, "are between -1 and 2"),
         ({"targets": [0, 1, 2, 0, 1, np.nan]}, "targets contain NaN"),
-        ({"targets": ["a"] * 6}, "must be one array of numbers"),
+        ({"targets": ["a"] * 6}, "must be numbers, and are text. Number categories from 0"),
         ({"inputs": [[1], [1, 2]]}, "must be one array of numbers"),
         ({"sizes": [6, 0]}, "client 1 has none"),
         ({"sizes": [5]}, "clients of 5 in all"),
@@ -92,9 +106,35 @@ def with_value(value: float) -> np.ndarray[Any, Any]:
         ({"test": (INPUTS, LABELS[:2])}, "The test inputs and their targets must count the same examples"),
         ({"test": (INPUTS, LABELS / 2)}, "must be whole numbers"),
         ({"inputs": INPUTS * 1j}, "complex"),
+        ({"inputs": torch.zeros(6, 2).to_sparse()}, "are a sparse tensor. Pass tensor.to_dense()"),
+        ({"inputs": np.array([["a", 1]] * 6, dtype=object)}, "must be numbers, and are objects of mixed types"),
+        ({"inputs": None}, "must be numbers, and are an object of the class NoneType"),
+        ({"inputs": [[1.0, 2.0], [3.0]]}, "its rows differ in length. Crop or pad"),
+        (
+            {"inputs": [torch.zeros(3, 2)] * 2},
+            "one array of all examples, and got a list of 2 arrays. Join them with tor",
+        ),
+        ({"inputs": TensorDataset(torch.zeros(6, 2))}, "class TensorDataset. Use clients_from_datasets"),
+        ({"inputs": DataLoader(TensorDataset(torch.zeros(6, 2)))}, "class DataLoader. Use clients_from_datasets"),
+        (
+            {"test": INPUTS},
+            "test must be a pair (inputs, targets), and got an object of the class ndarray. Write test=",
+        ),
+        ({"test": (INPUTS, LABELS, LABELS)}, "test must be a pair (inputs, targets), and got 3 values"),
+        ({"sizes": 6}, "sizes= must be a list with the number of examples of each client, and got 6"),
+        ({"sizes": [3.5, 2.5]}, "sizes= must be a whole number, and got 3.5"),
+        ({"sizes": ["6"]}, "sizes= must be a whole number, and got '6'"),
+        ({"sizes": None, "clients": 3}, "clients= must be a list that names the client of each example, and got 3"),
+        (
+            {"sizes": None, "clients": "who"},
+            "clients= must be a list that names the client of each example, and got 'who'",
+        ),
+        ({"classes": "3"}, "classes must be a whole number, and got '3'"),
+        ({"classes": ["a", "b", "c"]}, "classes must be the number of classes, and got a list of 3. Write 3."),
+        ({"max_multiplicity": 0}, "max_multiplicity must be at least 1"),
     ],
 )
 def test_what_does_not_fit_is_said_in_a_sentence(arguments: dict[str, Any], sentence: str):
     given = {"inputs": INPUTS, "targets": LABELS, "sizes": [6], "classes": 3, **arguments}
-    with pytest.raises(InvalidInput, match=sentence.replace("(", r"\(")):
+    with pytest.raises(InvalidInput, match=sentence.replace("(", r"\(").replace(")", r"\)")):
         clients_from_arrays(given.pop("inputs"), given.pop("targets"), **given)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import torch
 
@@ -31,7 +33,8 @@ def indexed_dataset(source: Any, which: str) -> Any:
         )
     if is_loader:
         _check_loader(source, which)
-    if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__") or isinstance(dataset, dict | str):
+    is_array = isinstance(dataset, torch.Tensor | np.ndarray | tuple | dict | str)
+    if is_array or not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
         raise InvalidInput(
             f"{_capital(which)} must be a torch Dataset or DataLoader, and got an object of the class "
             f"{type(source).__name__}.",

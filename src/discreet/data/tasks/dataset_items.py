@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from discreet.data.tasks.from_arrays import as_tensor
+from discreet.data.tasks.array_conversion import as_tensor
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
 

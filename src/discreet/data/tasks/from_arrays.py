@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from discreet.data.federation import Federation
 from discreet.data.tables.table import is_missing
+from discreet.data.tasks.array_conversion import as_pair, check_number, named_pair, refuse_lists_of_arrays
 from discreet.data.tasks.task import Kind, Task
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
-from discreet.part import Count, Share, from_plain
+from discreet.part import Count, Index, Share, from_plain
 from discreet.privacy.card_lines import Line
 from discreet.words import fill
 
@@ -22,7 +23,7 @@ def clients_from_arrays(
     targets: Any,
     *,
     clients: Sequence[Any] | np.ndarray[Any, Any] | Tensor | None = None,
-    sizes: Sequence[int] | None = None,
+    sizes: Sequence[int] | np.ndarray[Any, Any] | Tensor | None = None,
     classes: int | None = None,
     test: tuple[Any, Any] | None = None,
     validation: tuple[Any, Any] | None = None,
@@ -61,14 +62,15 @@ def clients_from_arrays(
     """
     if (clients is None) == (sizes is None):
         raise InvalidInput("Pass either clients= (one name per example) or sizes= (examples per client).")
-    all_inputs, all_targets = _as_pair("inputs", inputs, targets)
+    refuse_lists_of_arrays(inputs)
+    all_inputs, all_targets = as_pair("inputs", inputs, targets)
     if clients is not None:
         names, counts, order = _group_by_client(clients, len(all_inputs))
         all_inputs, all_targets = all_inputs[order], all_targets[order]
     else:
-        counts = tuple(int(size) for size in sizes or ())
+        counts = _check_sizes(sizes)
         names = tuple(f"client {number}" for number in range(len(counts)))
-    multiplicity = from_plain(Count, max_multiplicity)
+    multiplicity = check_number("max_multiplicity", Count, max_multiplicity)
     others = OtherExamples(test, validation, validation_fraction, public)
     return build_task(name, Federation(all_inputs, all_targets, counts, multiplicity), names, classes, others)
 
@@ -100,6 +102,8 @@ def build_task(
         others: The examples that no client trains on.
         overlap: How many clients hold the same example, for the card. None says what the owner declared.
     """
+    if classes is not None:
+        classes = _check_classes(classes)
     kind: Kind = "regression" if train.targets.is_floating_point() else "classification"
     not_covered: tuple[str, ...] = ()
     if classes is None and kind == "regression":
@@ -113,7 +117,7 @@ def build_task(
     facts: list[str] = [Line(fill("data.as_given"), "owner"), *([overlap] if overlap else [])]
     if validation is not None:
         facts.append(fill("data.validation_given"))
-    inputs, targets = (train.inputs[:0], train.targets[:0]) if test is None else _as_pair("test inputs", *test)
+    inputs, targets = (train.inputs[:0], train.targets[:0]) if test is None else named_pair("test", test)
     task = Task(
         name=name,
         train=train,
@@ -124,7 +128,7 @@ def build_task(
         client_names=names,
         facts=tuple(facts),
         not_covered=not_covered,
-        validation=None if validation is None else _as_pair("validation inputs", *validation),
+        validation=None if validation is None else named_pair("validation", validation),
         public=_public_examples(others.public),
     )
     return task.hold_out_validation(fraction, torch.Generator().manual_seed(0))
@@ -133,23 +137,35 @@ def build_task(
 def _public_examples(public: tuple[Any, Any] | None) -> Federation | None:
     if public is None:
         return None
-    inputs, targets = _as_pair("public inputs", *public)
+    inputs, targets = named_pair("public", public)
     return Federation(inputs, targets, (len(targets),))
 
 
-def _as_pair(which: str, inputs: Any, targets: Any) -> tuple[Tensor, Tensor]:
-    """Convert inputs and targets to tensors, and check that they count the same examples."""
-    all_inputs, all_targets = as_tensor(which, inputs), as_tensor(f"targets of the {which}", targets)
-    if all_inputs.dim() == 0 or all_targets.dim() == 0 or len(all_inputs) != len(all_targets):
+def _check_sizes(sizes: Any) -> tuple[int, ...]:
+    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
         raise InvalidInput(
-            f"The {which} and their targets must count the same examples, and have the shapes "
-            f"{tuple(all_inputs.shape)} and {tuple(all_targets.shape)}."
+            f"sizes= must be a list with the number of examples of each client, and got {sizes!r}.",
+            fix="Write sizes=[...], or name the client of each example by clients=.",
         )
-    return all_inputs, all_targets
+    listed = sizes.tolist() if isinstance(sizes, torch.Tensor | np.ndarray) else sizes
+    return tuple(check_number("sizes=", Index, size) for size in listed)
+
+
+def _check_classes(classes: Any) -> int:
+    if isinstance(classes, list | tuple):
+        raise InvalidInput(
+            f"classes must be the number of classes, and got a list of {len(classes)}.", fix=f"Write {len(classes)}."
+        )
+    return check_number("classes", Count, classes)
 
 
 def _group_by_client(clients: Any, examples: int) -> tuple[tuple[str, ...], tuple[int, ...], Tensor]:
     """Return the clients' names in order, their sizes, and the order of examples that puts each client's together."""
+    if isinstance(clients, str) or not isinstance(clients, Iterable):
+        raise InvalidInput(
+            f"clients= must be a list that names the client of each example, and got {clients!r}.",
+            fix="For clients of equal size, write sizes=[...].",
+        )
     owners = clients.tolist() if isinstance(clients, torch.Tensor | np.ndarray) else list(clients)
     if len(owners) != examples:
         raise InvalidInput(
@@ -168,14 +184,3 @@ def _group_by_client(clients: Any, examples: int) -> tuple[tuple[str, ...], tupl
     ranks = torch.tensor([rank[client] for client in owners])
     sizes = tuple(torch.bincount(ranks, minlength=len(names)).tolist())
     return tuple(map(str, names)), sizes, ranks.argsort(stable=True)
-
-
-def as_tensor(which: str, values: Any) -> Tensor:
-    """Copy values to a CPU tensor: floating-point numbers as float32, whole numbers as int64."""
-    try:
-        tensor = values.detach() if isinstance(values, torch.Tensor) else torch.tensor(np.asarray(values))
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"The {which} must be one array of numbers: {error}.") from None
-    if tensor.is_complex():
-        raise InvalidInput(f"The {which} are complex numbers.", fix="Pass real and imaginary parts as two numbers.")
-    return tensor.to("cpu", torch.float32 if tensor.is_floating_point() else torch.int64, copy=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from discreet.data.federation import Federation
+from discreet.data.tasks.array_conversion import check_number
 from discreet.data.tasks.data_loaders import indexed_dataset
 from discreet.data.tasks.dataset_items import read_items, show_reading
 from discreet.data.tasks.dataset_overlap import count_multiplicity
@@ -13,7 +14,7 @@ from discreet.data.tasks.from_arrays import OtherExamples, build_task
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import torch
-from discreet.part import Count, from_plain
+from discreet.part import Count
 from discreet.words import fill
 
 Source: TypeAlias = "torch.utils.data.Dataset[Any] | torch.utils.data.DataLoader[Any]"
@@ -69,7 +70,7 @@ def clients_from_datasets(
         (2, 1)
     """
     sources = _list_sources(datasets)
-    declared = None if max_multiplicity is None else from_plain(Count, max_multiplicity)
+    declared = None if max_multiplicity is None else check_number("max_multiplicity", Count, max_multiplicity)
     multiplicity = count_multiplicity(sources, declared)
     client_names = tuple(names) if names is not None else tuple(f"client {number}" for number in range(len(sources)))
     others = {

@@ -111,6 +111,11 @@ class Callbacks:
         self.stopped_by: str | None = None
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there is no callback."""
+        return not self._callbacks
+
+    @property
     def may_stop(self) -> bool:
         """Whether one of the callbacks may stop the run."""
         return any(callback.may_stop for callback in self._callbacks)

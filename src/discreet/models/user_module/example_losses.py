@@ -61,7 +61,8 @@ def align_shapes(outputs: Tensor, targets: Tensor) -> Tensor:
         raise InvalidInput(
             f"The model returned outputs of the shape {tuple(outputs.shape)} for targets of the shape "
             f"{tuple(targets.shape)}.",
-            fix="It must return as many numbers as an example has targets.",
+            fix="It must return as many numbers as an example has targets. Labels of classes are whole numbers: "
+            "targets.long().",
         )
     return outputs.reshape(targets.shape)
 
@@ -73,7 +74,8 @@ def _default_losses(kind: Kind, outputs: Tensor, targets: Tensor) -> Tensor:
         raise InvalidInput(
             f"The model returned outputs of the shape {tuple(outputs.shape)} for labels of the shape "
             f"{tuple(targets.shape)}.",
-            fix="It must return one number per class, as (examples, classes).",
+            fix="It must return one number per class, as (examples, classes), and an example has one label: "
+            "targets.squeeze(1) for a column, targets.argmax(1) for one-hot labels.",
         )
     return functional.cross_entropy(outputs, targets, reduction="none")
 

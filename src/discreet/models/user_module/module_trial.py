@@ -34,7 +34,10 @@ def try_forward(module: nn.Module, inputs: Tensor, shape: tuple[int, ...]) -> An
     trial = copy.deepcopy(module)
     before = copy.deepcopy(trial.state_dict())
     problem = f"The model can't take inputs of the shape {shape} ({inputs.dtype})"
-    with torch.no_grad(), _explain_failure(problem, fix="Its forward() gets a batch of them."):
+    fix = "Its forward() gets a batch of them."
+    if not inputs.is_floating_point():
+        fix += " Whole numbers stay whole, as an embedding needs them; for any other layer pass inputs.float()."
+    with torch.no_grad(), _explain_failure(problem, fix=fix):
         outputs = trial(inputs)
     for name, value in trial.state_dict().items():
         if isinstance(value, Tensor) and not torch.equal(value.nan_to_num(), before[name].nan_to_num()):
