@@ -104,6 +104,7 @@ def test_a_card_that_hides_a_declaration_leaves_nothing_of_it(run: Path):
 def test_what_is_only_declared_is_called_so_wherever_a_number_is(run: Path):
     declared, other = (card("example", view, on_word_of=["mine.py:Loud"]) for view in ("server", "client"))
     brief = write_brief(with_cards(run, declared, other))
+    assert brief.protected[0].startswith("Only if the code")
     assert brief.strength[0].startswith("On the word of mine.py:Loud, not certified")
     assert "declared and not certified" in brief.strength[1]
     assert all(line.endswith("declared and not certified") for line in brief.others)
@@ -186,3 +187,15 @@ def test_the_command_says_that_both_pages_belong_together(
 ):
     assert run_command(["report", str(run), "--brief", "--out", str(tmp_path / "mine.html")]) == 0
     assert "give both together" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_ledger_that_is_not_the_cards_and_files_that_cannot_be_read_are_warned_of(run: Path):
+    assert write_brief(read_run(run)).warnings == ()
+    ledger = run / "ledger.jsonl"
+    ledger.write_text("".join(ledger.read_text().splitlines(keepends=True)[:-1]))
+    (cut,) = write_brief(read_run(run)).warnings
+    assert "not the one that the card names, or entries are missing" in cut
+    ledger.write_text(ledger.read_text().replace("example", "exemple"))
+    (broken,) = write_brief(read_run(run)).warnings
+    assert "1 of the run's files could not be read or trusted" in broken
+    assert broken in Reader(brief_page.render_page(read_run(run))).text

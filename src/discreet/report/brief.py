@@ -27,6 +27,7 @@ class Brief:
     Attributes:
         heading: The run, its task and its recipe.
         verdict: What the top of the full report says too.
+        warnings: That files of the run could not be read or trusted.
         guarantee: The guarantee that the run is about, if its numbers hold for the model.
         protected: Who is protected, and what of them is hidden.
         onlooker: From whom.
@@ -42,6 +43,7 @@ class Brief:
 
     heading: str
     verdict: Verdict
+    warnings: tuple[str, ...]
     guarantee: Guarantee | None
     protected: tuple[str, ...]
     onlooker: tuple[str, ...]
@@ -65,6 +67,7 @@ class Brief:
         return {
             "verdict": [self.verdict.sentence, *self.verdict.more],
             "mood": self.verdict.mood,
+            "warnings": list(self.warnings),
             "certified": card is not None and card.is_certified,
             "epsilon": None if card is None else card.epsilon,
             "delta": None if card is None else card.delta,
@@ -92,12 +95,17 @@ def write_brief(run: RunData, *, public: bool = False) -> Brief:
     onlooker: tuple[str, ...] = (fill("brief.from_nobody"),)
     strength: tuple[str, ...] = (fill("brief.no_bound"),)
     if card is not None:
-        protected = (_describe_protected(card, run), wording.describe_relation(card.relation, card.unit))
+        protected = (
+            *([] if card.is_certified else [fill("brief.if_declared")]),
+            _describe_protected(card, run),
+            wording.describe_relation(card.relation, card.unit),
+        )
         onlooker = (fill(f"view.{card.view}"), *([fill("brief.simulated")] if _is_on_one_machine(card, run) else []))
         strength = (shorten_digest(card.sentence()), _describe_bound(card))
     return Brief(
         heading=heading,
         verdict=verdict,
+        warnings=tuple(_list_warnings(run)),
         guarantee=card,
         protected=protected,
         onlooker=onlooker,
@@ -110,6 +118,14 @@ def write_brief(run: RunData, *, public: bool = False) -> Brief:
         not_covered=tuple(_list_exclusions(card, public=public)),
         others=tuple(_describe_others(card, run)),
     )
+
+
+def _list_warnings(run: RunData) -> Iterator[str]:
+    """Yield that files could not be read, or that the ledger is not the one that the card names."""
+    if run.problems:
+        yield fill("brief.unreadable", count=len(run.problems))
+    if run.ledger_mark and run.chain and not run.chain.is_named_by(run.ledger_mark):
+        yield fill("brief.other_ledger")
 
 
 def _task_name(run: RunData) -> str:

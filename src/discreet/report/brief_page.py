@@ -43,7 +43,7 @@ def render_page(run: RunData, *, public: bool = False) -> str:
 
 def _body(brief: Brief, report: str, *, public: bool) -> Iterator[Html]:
     eyebrow = f"{brief.heading} · {fill('brief.public')}" if public else brief.heading
-    verdict = (brief.verdict.sentence, *brief.verdict.more)
+    verdict = (brief.verdict.sentence, *brief.verdict.more, *brief.warnings)
     yield tag(
         "header",
         tag("p", eyebrow, class_="eyebrow"),

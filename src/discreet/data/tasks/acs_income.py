@@ -19,6 +19,7 @@ from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
 from discreet.part import Count, Probability, Share, part
 from discreet.paths import Paths
+from discreet.privacy.card_lines import Line
 from discreet.words import fill
 
 
@@ -111,7 +112,7 @@ class AcsIncome:
             facts=(
                 *describe_origin(contents, fill("data.acs_income.public")),
                 fill("data.acs_income.inputs"),
-                fill("data.public_states"),
+                Line(fill("data.public_states"), "owner"),
                 fill("data.held_out_by_state", share=f"{self.test_fraction:.0%}"),
             ),
             not_covered=disclose_checksums(contents),

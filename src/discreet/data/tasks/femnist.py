@@ -21,6 +21,7 @@ from discreet.data.tasks.image_examples import (
 from discreet.errors import InvalidInput
 from discreet.part import Count, Flag, Share, part
 from discreet.paths import Paths
+from discreet.privacy.card_lines import Line
 from discreet.words import fill
 
 FILE = "femnist_540_writers.npz"
@@ -73,8 +74,8 @@ class Femnist:
                 *describe_origin([content], describe_public_data("FEMNIST")),
                 describe_scaling(),
                 fill("data.inverted"),
-                fill("data.public_writers"),
-                *([fill("data.incomplete_writers")] if self.public_writers else []),
+                Line(fill("data.public_writers"), "owner"),
+                *([Line(fill("data.incomplete_writers"), "owner")] if self.public_writers else []),
             ),
             not_covered=disclose_checksums([content]),
         )

@@ -20,6 +20,7 @@ from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
 from discreet.part import Count, Probability, Share, part
 from discreet.paths import Paths
+from discreet.privacy.card_lines import Line
 from discreet.words import fill
 
 FILE = "loans_2007_2011.csv"
@@ -132,7 +133,7 @@ class LendingClub:
                 fill("data.lending_club.inputs"),
                 fill("data.lending_club.scaling"),
                 fill("data.lending_club.target", centre=f"{CENTRE:g}"),
-                fill("data.public_states"),
+                Line(fill("data.public_states"), "owner"),
                 fill("data.lending_club.held_out", share=f"{self.test_fraction:.0%}"),
                 *self._describe_reduction(),
             ),

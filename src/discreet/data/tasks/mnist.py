@@ -11,6 +11,7 @@ from discreet.data.tasks.image_task import ImageTask
 from discreet.errors import InvalidInput
 from discreet.part import Count, Flag, part
 from discreet.paths import Paths
+from discreet.privacy.card_lines import Line
 from discreet.words import fill
 
 TRAIN = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")
@@ -49,6 +50,6 @@ class Mnist(ImageTask):
                 examples,
                 groups=as_labels(groups[: self.limit]),
                 group_names=tuple(f"writer {number}" for number in names),
-                facts=(*examples.facts, fill("data.public_writers")),
+                facts=(*examples.facts, Line(fill("data.public_writers"), "owner")),
             )
         return examples.with_public(self.public_examples)

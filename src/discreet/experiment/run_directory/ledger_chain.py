@@ -37,6 +37,10 @@ class Chain:
         """The hash of the last line."""
         return self.hashes[-1] if self.hashes else "none"
 
+    def is_named_by(self, mark: LedgerMark) -> bool:
+        """Whether this is the ledger that a card names, with no entry missing."""
+        return mark.length <= self.length and (not mark.length or self.hashes[mark.length - 1] == mark.head)
+
     def compare_with(self, mark: LedgerMark | None) -> str:
         """Compare the ledger with what the card says about it, and describe the result in one sentence.
 
@@ -46,7 +50,7 @@ class Chain:
             return "The hash chain is intact. No card says how many entries it had."
         if mark.length > self.length:
             return f"Entries are missing at the end: the card has {mark.length - self.length:,} more."
-        if mark.length and self.hashes[mark.length - 1] != mark.head:
+        if not self.is_named_by(mark):
             return "It is not the ledger that the card names: the head differs."
         added = self.length - mark.length
         return "The hash chain is intact, and it is the ledger that the card names." + (
