@@ -15,6 +15,7 @@ from discreet.algorithms.recipes.registry import RECIPES
 PUBLIC: dict[str, list[str]] = {
     "discreet": [
         "Callback",
+        "tracker",
         "Person",
         "Privacy",
         "Run",

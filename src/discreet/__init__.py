@@ -31,6 +31,7 @@ _WHERE = {
     "clients_from_parquet": "discreet.data.tables.table_task",
     "load": "discreet.api",
     "session": "discreet.api",
+    "tracker": "discreet.experiment.loop.tracker",
     "train": "discreet.api",
     **{name: recipe.module for name, recipe in _RECIPES.items()},
 }

@@ -27,6 +27,7 @@ from discreet.data.tasks.from_arrays import clients_from_arrays as clients_from_
 from discreet.data.tasks.from_datasets import clients_from_datasets as clients_from_datasets
 from discreet.experiment.loop.callbacks import Callback as Callback
 from discreet.experiment.loop.session import Session as Session
+from discreet.experiment.loop.tracker import tracker as tracker
 from discreet.experiment.promise.promise import Privacy as Privacy
 from discreet.privacy.release import Person as Person
 

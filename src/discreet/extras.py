@@ -18,6 +18,8 @@ EXTRAS = {
     "flwr": "flower",
     "ray": "ray",
     "dp_accounting": "check",
+    "tensorboard": "tensorboard",
+    "mlflow": "mlflow",
 }  # by the name that is imported
 
 

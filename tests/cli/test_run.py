@@ -224,3 +224,19 @@ def test_a_row_that_changed_since_a_run_was_started_is_refused_with_exit_code_2(
     assert {path.name: path.read_bytes() for path in (tmp_path / "result").iterdir()} == before
     (tmp_path / "visits.csv").write_text("hospital,age,ill\n" + "".join(rows))
     assert discreet("run --resume result").code == 0
+
+
+def test_trackers_of_the_file_and_of_the_command_line_are_both_written(discreet: Discreet, tmp_path: Path):
+    place = tmp_path / "all.csv"
+    ran = discreet(
+        f'run --set rounds=2 --set track=[{{kind="json_lines"}}] --track csv={place} --out {tmp_path / "run"}'
+    )
+    assert ran.code == 0
+    assert place.read_text().startswith("round,epsilon,uncovered/")
+    assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 3
+    again = discreet(f"run --set rounds=2 --track csv={place} --out {tmp_path / 'again'}")
+    assert (again.code, again.err.count("\n")) == (2, 1)
+    assert "which exists already" in again.err
+    assert not (tmp_path / "again").exists()
+    unknown = discreet(f"run --track wandb --out {tmp_path / 'again'}")
+    assert (unknown.code, "one of 'csv'" in unknown.err) == (2, True)

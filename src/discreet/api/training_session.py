@@ -80,6 +80,7 @@ def train(
             evaluate_every: Rounds between two evaluations. By default about twenty evaluations in a run.
             evaluate_training: Whether to evaluate on training examples too.
             checkpoint_every: Rounds between two checkpoints.
+            track: Where the numbers of each round are also written, such as `{"kind": "tensorboard"}`.
             dtype: "float32" or "float64".
             device: "auto", "cpu" or "cuda".
 
@@ -208,7 +209,7 @@ def _open_session(
     """
     functions = {"loss": loss, "metric": metric}
     check_arguments(model, clients, algorithm, privacy, functions, settings, SessionKeywords.__annotations__)
-    run_settings = Settings(rounds=rounds, **settings)
+    run_settings = Settings(rounds=rounds, **settings)  # type: ignore[arg-type]  # trackers may be mappings too
     keys = optional_path(key_dir)
     stopped = optional_path(resume)
     before = None if stopped is None else open_for_resume(stopped, keys)

@@ -1,6 +1,6 @@
 """`discreet run`: train an experiment, show its progress, and print the guarantee card."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +30,7 @@ Examples:
   discreet run
   discreet run experiment.toml --out runs/first
   discreet run experiment.toml --set privacy.epsilon=1 --ledger visits.jsonl
+  discreet run experiment.toml --track csv --track tensorboard=runs/tb
   discreet run --resume runs/first
 
 \b
@@ -63,6 +64,13 @@ def run(
             "--as-far-as-it-goes", help="Start though the ledger can't pay for all rounds; stop when it ends."
         ),
     ] = False,
+    track: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND[=PLACE]",
+            help="Also write the numbers of each round: csv, json_lines, tensorboard or mlflow.",
+        ),
+    ] = None,
     trust: TrustOption = False,
     as_json: Json = False,
 ) -> None:
@@ -71,7 +79,7 @@ def run(
     Writes a run directory with the model, the guarantee and report.html. The noise is computed from the promise in
     FILE. To get a FILE to start from, use `discreet init`.
     """
-    options = (file, out, ledger, settings, device, accept_data_ranges, as_far_as_it_goes)
+    options = (file, out, ledger, settings, device, accept_data_ranges, as_far_as_it_goes, track)
     if resume is not None and any(options):
         raise InvalidInput("--resume continues a run as it was started, and takes no FILE and no other option.")
     trusted = choose_trust(trust, resume or file)
@@ -90,6 +98,7 @@ def run(
             as_json,
             accept_data_ranges=accept_data_ranges,
             as_far_as_it_goes=as_far_as_it_goes,
+            track=track or (),
         )
     print_result(trained, as_json)
 
@@ -106,6 +115,7 @@ def start_run(
     *,
     accept_data_ranges: bool = False,
     as_far_as_it_goes: bool = False,
+    track: Sequence[str] = (),
 ) -> "Outcome":
     """Prepare and train a new run, with progress on stderr.
 
@@ -120,15 +130,19 @@ def start_run(
         quiet: Print neither warnings nor progress.
         accept_data_ranges: Train even if ranges were taken from the data.
         as_far_as_it_goes: Train even if the ledger can't pay for all rounds. In a terminal, the user is asked.
+        track: Trackers besides those of the file, each as KIND or KIND=PLACE.
     """
     from discreet import api
     from discreet.experiment.configuration import experiment_file
     from discreet.experiment.loop.training_loop import start
     from discreet.experiment.promise import data_ranges, person_bound
     from discreet.experiment.run_directory.run_record import check_path_is_free
+    from discreet.experiment.tracking.any_tracker import parse_tracker
     from discreet.planning.advice import advice
 
     source = experiment_file.load_experiment(file, overrides, data_dir, trust)
+    trackers = (*source.experiment.track, *map(parse_tracker, track))
+    source = replace(source, experiment=replace(source.experiment, track=trackers))
     directory = out if out is not None else api.new_run_path(file.stem if file else "digits")
     check_path_is_free(directory)
     with show_preparation(source, quiet=quiet) as ready:

@@ -52,9 +52,10 @@ class CellRun:
 
     @property
     def source(self) -> Source:
-        """The experiment with its seed, and one checkpoint, since the run is never resumed."""
+        """The experiment with its seed, one checkpoint, since the run is never resumed, and without its trackers."""
         whole = self.cell.source.experiment
-        return replace(self.cell.source, experiment=replace(whole, seed=self.seed, checkpoint_every=whole.rounds))
+        settings: dict[str, Any] = {"seed": self.seed, "checkpoint_every": whole.rounds, "track": ()}
+        return replace(self.cell.source, experiment=replace(whole, **settings))
 
 
 def parse_sweep(text: str, option: str = "--sweep") -> Sweep:

@@ -1,14 +1,19 @@
 """The settings of a run: written once, and read from an experiment's file and from the keywords of `train`."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from discreet.engines.engine_table import AnyEngine, Embedded
+from discreet.experiment.tracking.any_tracker import AnyTracker
 from discreet.part import Count, Flag, Index, part
 
 Device: TypeAlias = Literal["auto", "cpu", "cuda"]
 Precision: TypeAlias = Literal["float32", "float64"]
-WITHOUT_EFFECT_ON_NUMBERS = ("checkpoint_every",)  # a comparison reuses a run's result whatever these settings are
+WITHOUT_EFFECT_ON_NUMBERS = (
+    "checkpoint_every",
+    "track",
+)  # a comparison reuses a run's result whatever these settings are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +27,7 @@ class RunSettings:
         evaluate_every: Rounds between two evaluations on test data. None evaluates about twenty times in a run.
         evaluate_training: Whether to evaluate on training examples too, to see the gap. No guarantee covers either.
         checkpoint_every: Rounds between two checkpoints, from which a stopped run can be resumed.
+        track: Where the numbers of each round are also written: files, TensorBoard or MLflow.
         dtype: Precision of the training.
         device: Where to train. "auto" takes a GPU if there is one.
     """
@@ -32,6 +38,7 @@ class RunSettings:
     evaluate_every: Count | None = None
     evaluate_training: Flag = False
     checkpoint_every: Count = 1
+    track: tuple[AnyTracker, ...] = ()
     dtype: Precision = "float32"
     device: Device = "auto"
 
@@ -54,5 +61,6 @@ class SettingKeywords(TypedDict, total=False):
     evaluate_every: int | None
     evaluate_training: bool
     checkpoint_every: int
+    track: Sequence[AnyTracker | Mapping[str, Any]]
     dtype: Precision
     device: Device

@@ -16,6 +16,7 @@ from discreet.experiment.loop.diagnostics import json_numbers
 from discreet.experiment.loop.interrupt import StopRequest, catch_interrupts
 from discreet.experiment.loop.outcome import Outcome
 from discreet.experiment.loop.round_player import RoundPlayer
+from discreet.experiment.loop.tracker import Tracker
 from discreet.experiment.metrics import constant_warning
 from discreet.experiment.promise import released_rounds
 from discreet.experiment.run_directory import run_keys
@@ -63,12 +64,14 @@ class RunLoop:
         """
         self.job, self.record, self.is_ready = job, record, True
         self._key_dir, self._callbacks = key_dir, callbacks
+        self._trackers = Callbacks(Tracker(tracker, is_new=not resumed) for tracker in job.settings.track)
         self._interrupt = StopRequest()
         self._stopped_by: str | None = None
         self._refusal: BudgetRefused | RoundRefused | None = None
         self._turn = threading.RLock()
         with ExitStack() as held:
             held.enter_context(record.lock())
+            held.enter_context(self._trackers)
             checkpoint = None
             if resumed:
                 check_unchanged(job, record)
@@ -114,6 +117,8 @@ class RunLoop:
             self.is_ready = False
             line = self._play_round()
             self.is_ready = True
+            if line is not None:
+                self._trackers.end_round(line)
             if line is not None and self._callbacks.end_round(line):
                 self.stop(f"the callback {self._callbacks.stopped_by}")
             return line
@@ -122,6 +127,7 @@ class RunLoop:
         """Announce the next round to the callbacks, and return whether one of them stopped the run before it."""
         planned = {"round": self.position.done + 1, "rounds": self.job.rounds, "directory": str(self.record.path)}
         if not self._callbacks.begin_round(planned):
+            self._trackers.begin_round(planned)
             return False
         self.stop(f"the callback {self._callbacks.stopped_by}")
         return True
@@ -229,6 +235,7 @@ class RunLoop:
             run_keys.delete_key(record.identity.id, self._key_dir)
         is_refused = stopped is not None and getattr(self._refusal, "exit_code", None) == BudgetRefused.exit_code
         outcome = Outcome(record, done, state, stopped, is_refused, tuple(cards), metrics, warning, validation)
+        self._trackers.finish(outcome)
         self._log_end(outcome)
         return outcome
 

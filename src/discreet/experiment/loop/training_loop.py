@@ -86,6 +86,8 @@ def start_loop(
     # what can't be certified afterwards is refused before training
     run_guarantees.certify_run(job.terms, job.rounds, None, shared=False)
     job.settings.engine.check_reachable(job.device)
+    for tracker in job.settings.track:
+        tracker.check(is_new=True)
     if ledger is not None:
         if not ledger.exists():
             raise InvalidInput(f"There is no ledger {ledger}.", fix=f"Create it first: discreet ledger create {ledger}")
