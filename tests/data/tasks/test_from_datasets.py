@@ -201,9 +201,8 @@ def test_an_example_that_is_seen_in_more_clients_than_declared_is_refused(datase
         clients_from_datasets(datasets, classes=2, max_multiplicity=clients - 1)
     task = clients_from_datasets(datasets, classes=2, max_multiplicity=clients + 1)
     assert task.train.population.max_multiplicity == clients + 1
-    assert not any(
-        "hold the same example" in fact for fact in task.facts
-    )  # declared, and so on the card as its owner's
+    # It is declared, so the card lists it among the owner's declarations.
+    assert not any("hold the same example" in fact for fact in task.facts)
 
 
 def test_parts_of_one_dataset_without_a_common_item_are_disjoint():
