@@ -18,8 +18,10 @@ from discreet.deploy.peer_cards import PeerCards
 from discreet.deploy.policy import PolicyRefusal
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment.configuration import experiment_file
+from discreet.experiment.run_directory.run_data import read_run
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Person
+from discreet.report.brief import write_brief
 from tests.deploy.example_sites import connect_nodes, edit_policy, write_experiment
 
 EXAMPLE = """\
@@ -162,6 +164,10 @@ def test_rows_beyond_the_bound_are_left_out_at_the_node_and_the_card_says_what_n
     assert "a client uses at most 2 rows, the first in its own table" in written
     assert "Owner of the data: Each person has one value of 'patient', and rows at one client only" in written
     assert "rows_left_out" not in (site.run("first") / "guarantee.json").read_text()
+    brief = write_brief(read_run(site.run("first")))
+    assert [line.source for line in brief.checks] == ["owner", "clients", "project"]
+    assert brief.onlooker == ("the server: all that it receives",)  # no machine played everybody
+    assert brief.protected[0].startswith("one person: the rows with one value of 'patient', at most 2")
 
 
 IN_TWO = "at_most = 2, clients_at_most = 2"
