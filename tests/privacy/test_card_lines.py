@@ -71,6 +71,6 @@ def test_who_only_states_a_release_vouches_for_all_but_what_the_method_needs(uni
 
 def test_the_text_has_every_line_in_its_group():
     text = Guarantee.certify(ROW, 1e-5).as_text()
-    declared, method = text.index("Assumes, and somebody must check"), text.index("Assumes, as the method")
+    declared, method = text.index("Assumes, and somebody must check"), text.index("Assumes, inherent in")
     assert declared < text.index("Leader of the project: One example moves each sum") < method
     assert method < text.index("Sums and noise are computed in floating point")

@@ -112,7 +112,7 @@ def test_it_has_every_section_in_the_order_of_its_readers(run: Path):
         "For any one example, against the server",
         "Claimed, not certified",
         "Assumes, and somebody must check",
-        "Assumes, as the method can't do without",
+        "Assumes, inherent in the method",
         "Not covered: what else is done with the data",
         "Not covered by any such guarantee",
         "Privacy spent by round",
