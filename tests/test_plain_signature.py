@@ -61,7 +61,7 @@ def test_a_recipe_takes_what_its_signature_says_and_is_still_checked():
         ("Algorithm", "Algorithm"),
         (type[int], "type[int]"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",  # hints print addresses, which differ by process
 )
 def test_a_type_is_written_as_a_user_would(hint: Any, text: str):
     assert type_text(hint) == text
