@@ -7,6 +7,7 @@ as its gradient. So the noise is added where the algorithm adds its noise, and i
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 MOMENTS = "moments"  # the name of the only parameter of the model of moments
 PREPARATION = -1  # the number of the round that sums the moments, so that it shares no random stream with another
+WIDEST_SPREAD = 8.0  # that a server may announce; numbers in [-1, 1] have at most 1, and noise may double it
 SAFETY = 2.0  # a spread is at least so many standard deviations of its own noise
 USELESS_SPREAD = 0.5  # numbers spread evenly over their range have 0.58: with a larger floor, nothing is gained
 
@@ -77,6 +79,20 @@ class Standardisation:
         values = torch.zeros(self.inputs + 1, dtype=torch.float64, device=like.device)
         return {CENTRE: values, SPREAD: torch.ones_like(values)}
 
+    def accepts(self, scale: Params) -> bool:
+        """Whether centres and spreads are such as `scale_from_moments` returns. A server may announce no others."""
+        unit, places = self.unit_scale(scale[CENTRE]), self._places
+        centre, spread = scale[CENTRE], scale[SPREAD]
+        is_within = bool((centre.abs() <= 1).all() and (spread > 0).all() and (spread <= WIDEST_SPREAD).all())
+        others = torch.ones_like(centre, dtype=torch.bool)
+        others[places] = False
+        return is_within and all(torch.equal(scale[name][others], unit[name][others]) for name in (CENTRE, SPREAD))
+
+    @property
+    def _places(self) -> list[int]:
+        """Where the standardised numbers are among the inputs and the target, which is last."""
+        return [*self.numeric, *([self.inputs] if self.target else [])]
+
     def scale_from_moments(self, moments: Tensor, deviation: float) -> Params:
         """Return the centre and spread of every input and of the target, from the noisy means of the moments.
 
@@ -91,7 +107,7 @@ class Standardisation:
         spread = torch.maximum(variance, floor).sqrt()
         spread[spread < torch.finfo(torch.float32).eps] = 1.0  # a column of one value, summed without noise
         whole = self.unit_scale(moments)
-        places = [*self.numeric, *([self.inputs] if self.target else [])]
+        places = self._places
         whole[CENTRE][places], whole[SPREAD][places] = mean.to(moments.device), spread.to(moments.device)
         return whole
 
@@ -120,6 +136,20 @@ def moments_algorithm(algorithm: Algorithm, population: Population) -> Algorithm
         **parts,
     )
     return moments.for_population(population, 2 * wanted.columns)
+
+
+def drop_out_factor(moments: Algorithm, population: Population, joined: Sequence[int]) -> float:
+    """Return by what the means of the moments are to be multiplied if only these clients are in the sum.
+
+    Client sizes, and who is in this sum, are public.
+    """
+    if len(joined) == population.clients:
+        return 1.0
+    divided_by = len(joined) if moments.aggregation.is_secure else population.clients
+    if moments.mechanism.is_private and moments.mechanism.unit == "client":
+        return divided_by / len(joined)
+    mean_size = sum(population.examples) / population.clients
+    return divided_by * mean_size / sum(population.examples[client] for client in joined)
 
 
 def moment_deviation(algorithm: Algorithm, population: Population) -> float:

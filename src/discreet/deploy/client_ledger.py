@@ -10,6 +10,7 @@ from pathlib import Path
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
+from discreet.algorithms.standardisation import PREPARATION
 from discreet.deploy.certificates import read_key
 from discreet.deploy.owner_price import price_releases
 from discreet.deploy.policy import PERIODS, Period, Policy, PolicyRefusal, period_name
@@ -30,8 +31,16 @@ MAX_ITERATIONS = 50
 
 
 def round_releases(algorithm: Algorithm, population: Population, client: int, round: int) -> tuple[Release, ...]:
-    """Return what a round reveals about this client's data. The ledger is about one client, so releases name none."""
-    releases = algorithm.releases(population, round, (client,))
+    """Return what a round reveals about this client's data. The ledger is about one client, so releases name none.
+
+    The sum of moments before the first round is a round of its own here, since the server asks for it separately.
+    """
+    if round == PREPARATION:
+        moments = algorithm.for_moments(population)
+        assert moments is not None  # a node that agreed to no moments refuses the request
+        releases = moments.releases(population, 0, (client,))
+    else:
+        releases = replace(algorithm, standardisation=None).releases(population, round, (client,))
     return tuple(replace(release, clients=None) for release in releases)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+from discreet.algorithms.standardisation import PREPARATION
 from discreet.code_version import CodeVersion, read_code_version
 from discreet.deploy import client_ledger
 from discreet.deploy.app_folder import AppFolder
@@ -118,7 +119,9 @@ class ClientNode:
         """Refuse what the first round would refuse, so that the owner learns it now and not the server later."""
         if self.learner.algorithm.aggregation.is_secure:
             self.policy.allow_secure_sums()
-        self.ledger.check(self.day(), self._round_releases(0))
+        first = 0 if self.learner.algorithm.standardisation is None else PREPARATION
+        for round in range(first, 1):
+            self.ledger.check(self.day(), self._round_releases(round))
         policy, folder = self.policy, self.client_folder.folder
         log.info("node ready", client=policy.client, experiment=self.app.digest, server=policy.server_key, path=folder)
 
@@ -196,13 +199,18 @@ class ClientNode:
                 f"{about.round + 1}."
             )
         if about.kind != "hello":
-            self.learner.check_cohort(about.round, about.cohort)
+            self._learner_for(about).check_cohort(about.round, about.cohort)
+
+    def _learner_for(self, about: RequestHeader) -> Learner:
+        """Return the learner of the round: before the first, that of the moments by which numbers are standardised."""
+        return self.learner.for_moments() if about.round == PREPARATION else self.learner
 
     def _train(self, about: RequestHeader, body: bytes) -> bytes:
         """Answer with an update in clear. A stored reply is replayed."""
-        self.policy.allow_clear_update(self.learner.algorithm)
+        learner = self._learner_for(about)
+        self.policy.allow_clear_update(learner.algorithm)
         self.policy.allow_cohort(len(about.cohort))
-        broadcast = self.learner.decode_broadcast(about.round, body)
+        broadcast = learner.decode_broadcast(about.round, body)
         entry = self.journal.find_attempt(about.run, about.round, broadcast.digest.hex())
         stored = self.journal.stored_reply(about.run, about.round, entry)
         if stored is not None:
@@ -212,7 +220,7 @@ class ClientNode:
             raise RequestRefused(f"Round {about.round + 1} was answered long ago, and the answer is no longer kept.")
         commit = self._reserve(about, entry)
         with wrap_client_faults():
-            reply = signed_messages.encode_tensors(self.learner.update(about.run, broadcast, entry))
+            reply = signed_messages.encode_tensors(learner.update(about.run, broadcast, entry))
         self.journal.store_reply(about.run, about.round, entry, reply)
         commit()
         self._report_answer(about)
@@ -222,7 +230,8 @@ class ClientNode:
         """Begin a secure session, if the policy accepts its terms."""
         if not self.learner.algorithm.aggregation.is_secure:
             raise RequestRefused("The server begins a secure sum, and this algorithm does not use secure sums.")
-        terms, left = Terms.from_bytes(body), self.app.experiment.rounds - about.round
+        terms = Terms.from_bytes(body)
+        left = 1 if about.round == PREPARATION else self.app.experiment.rounds - about.round
         self._check_terms(terms, about)
         if terms.rounds > left:
             raise RequestRefused(f"The secure sum is for {terms.rounds} rounds, and the experiment has {left} left.")
@@ -234,21 +243,23 @@ class ClientNode:
 
     def _check_terms(self, terms: Terms, about: RequestHeader) -> None:
         """Refuse terms that don't fit the experiment, the run, the cohort's keys or the policy."""
-        if (terms.length, terms.bits) != self.learner.lattice(about.round):
+        learner = self._learner_for(about)
+        if (terms.length, terms.bits) != learner.lattice(about.round):
             raise RequestRefused("The secure sum has other numbers than this algorithm.")
         if terms.purpose != signed_messages.session_purpose(about.experiment, about.run):
             raise RequestRefused("The secure sum is for another experiment or another run.")
         identities = [self.app.members[client].identity for client in about.cohort]
-        self.policy.allow_terms(terms, identities, plan_session(self.learner.algorithm, len(about.cohort)))
+        self.policy.allow_terms(terms, identities, plan_session(learner.algorithm, len(about.cohort)))
 
     def _send_masked(self, about: RequestHeader, body: bytes) -> bytes:
         """Answer with the masked update. The attempt is counted when it can be answered, before its noise is drawn."""
         number, members, spread = signed_messages.decode_mask_request(body)
+        learner = self._learner_for(about)
         session, client = self._load_session(about)
         reply = client.masked_message(number)
         if members and reply is None:
             self._receive(about, session, client, members)
-        broadcast = self.learner.decode_broadcast(about.round, spread)
+        broadcast = learner.decode_broadcast(about.round, spread)
         entry = self.journal.find_attempt(about.run, about.round, broadcast.digest.hex(), f"{session.name} {number}")
         if reply is None:
             client.check_turn(number)
@@ -260,7 +271,7 @@ class ClientNode:
             commit()
             return reply
         with wrap_client_faults():
-            update = self.learner.update(about.run, broadcast, entry)
+            update = learner.update(about.run, broadcast, entry)
             reply = client.mask(number, flatten(update).cpu().numpy())
         self._store_session(about, session, client)
         commit()
@@ -299,7 +310,7 @@ class ClientNode:
         holds only if every round is paid, so the rounds before this one are reserved as well.
         """
         first = about.round
-        if self.learner.algorithm.sampling.public_cohort(self.learner.population, about.round) is None:
+        if self._learner_for(about).algorithm.sampling.public_cohort(self.learner.population, about.round) is None:
             first = min(about.round, self.journal.counted_rounds(about.run))
         commits = []
         for round in range(first, about.round + 1):
@@ -328,6 +339,5 @@ class ClientNode:
             return
         with suppress(Exception, SystemExit):  # an error of the terminal or the ledger must not undo the answer
             rounds, run = self.app.experiment.rounds, about.run
-            self.report_answer(
-                f"Answered round {about.round + 1} of {rounds} of run {run:.8}…; {self.ledger.describe_spending()}."
-            )
+            what = "the sum of moments" if about.round == PREPARATION else f"round {about.round + 1} of {rounds}"
+            self.report_answer(f"Answered {what} of run {run:.8}…; {self.ledger.describe_spending()}.")

@@ -111,8 +111,12 @@ class DeployedRun:
     ) -> Job:
         """Build the job whose cohorts are real clients."""
         app = AppFolder.open(self.root.app)
-        public = public_run_key(app.experiment)
-        job = job_builder.build_job(app.source(data_dir, self.trust), key, declared=app.population, public=public)
+        public, source = public_run_key(app.experiment), app.source(data_dir, self.trust)
+        if isinstance(app.experiment.task, TableTask) and app.experiment.algorithm.standardisation is None:
+            # what the clients have agreed to decides, not what would be chosen today
+            task = replace(app.experiment.task, standardise=False)
+            source = replace(source, experiment=replace(source.experiment, task=task))
+        job = job_builder.build_job(source, key, declared=app.population, public=public)
         if isinstance(app.experiment.task, TableTask):  # nobody trains on the server's stand-in, so it is the test set
             job = replace(job, test_data=job.data.examples_at(torch.arange(sum(job.data.sizes))))
         engine, run = app.engine, _run_id(self.name, key)

@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from discreet.algorithms.standardisation import PREPARATION
 from discreet.durable_files import OWNER, sync_directory, write_durably
 from discreet.errors import InvalidInput
 
@@ -51,19 +52,18 @@ class Journal:
 
     def find_attempt(self, run: str, round: int, broadcast: str, session: str = "") -> Entry:
         """Return the stored attempt at this round if it answers the same broadcast and session, else a new attempt."""
-        path = self._run_folder(run) / f"round-{round}.json"
-        before = self._read_entry(path)
+        before = self._read_entry(self._entry_path(run, round))
         if before is not None and (before.broadcast, before.session) == (broadcast, session):
             return before
         return Entry(0 if before is None else before.attempt + 1, broadcast, session)
 
     def is_last_attempt(self, run: str, round: int, entry: Entry) -> bool:
         """Whether this attempt is the last one that was begun in this round."""
-        return self._read_entry(self._run_folder(run) / f"round-{round}.json") == entry
+        return self._read_entry(self._entry_path(run, round)) == entry
 
     def begin_attempt(self, run: str, round: int, entry: Entry) -> None:
         """Store the attempt. Call it after the ledger has counted the attempt and before its noise is drawn."""
-        write_durably(self._run_folder(run) / f"round-{round}.json", json.dumps(asdict(entry)).encode(), OWNER)
+        write_durably(self._entry_path(run, round), json.dumps(asdict(entry)).encode(), OWNER)
 
     def stored_reply(self, run: str, round: int, entry: Entry) -> bytes | None:
         """Return the stored reply of this attempt, None if there is none."""
@@ -115,9 +115,17 @@ class Journal:
                 sync_directory(above)
         return path
 
+    def _entry_path(self, run: str, round: int) -> Path:
+        return self._run_folder(run) / f"{_round_name(round)}.json"
+
     def _reply_path(self, run: str, round: int, entry: Entry) -> Path:
-        return self._run_folder(run) / f"round-{round}-{entry.attempt}.reply"
+        return self._run_folder(run) / f"{_round_name(round)}-{entry.attempt}.reply"
 
     @staticmethod
     def _read_entry(path: Path) -> Entry | None:
         return Entry(**json.loads(path.read_bytes())) if path.exists() else None
+
+
+def _round_name(round: int) -> str:
+    """Return the name of a round's files. The sum of moments before the first round is none of the rounds."""
+    return "moments" if round == PREPARATION else f"round-{round}"

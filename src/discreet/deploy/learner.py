@@ -11,6 +11,7 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.sparsifiers.common_mask import mask_name
+from discreet.algorithms.training import Loss
 from discreet.data.federation import Federation
 from discreet.data.tables.table_task import TableTask
 from discreet.data.tasks.task import Task
@@ -41,6 +42,7 @@ class Learner:
     Attributes:
         experiment: Digest of the app folder.
         params: The model's first weights, which give the shapes that a broadcast must have.
+        loss: The loss that training descends.
         data: The client's own data, or all clients' data if the task is divided here.
         client: The client's number in the deployment.
         place: The client's number in `data`.
@@ -55,6 +57,7 @@ class Learner:
     population: Population
     model: SupervisedModule
     params: Params
+    loss: Loss
     data: Federation
     client: int
     place: int
@@ -103,6 +106,7 @@ class Learner:
             population=app.population,
             model=model,
             params=params,
+            loss=model.loss,
             data=data,
             client=client,
             place=place,
@@ -112,6 +116,20 @@ class Learner:
             secret=secret,
             notices=(*warned, *person_bound.owner_notices(loaded.person, loaded.rows_left_out)),
         )
+
+    def for_moments(self) -> "Learner":
+        """Return the learner of the sum of moments before the first round.
+
+        Raises:
+            RequestRefused: This experiment has no such sum.
+        """
+        wanted, moments = self.algorithm.standardisation, self.algorithm.for_moments(self.population)
+        if wanted is None or moments is None:
+            raise RequestRefused(
+                "The server asks for the moments of the data, and this experiment standardises nothing."
+            )
+        first = wanted.first_model(next(iter(self.params.values())))
+        return replace(self, algorithm=moments, params=first, loss=wanted.moment_loss)
 
     def check_cohort(self, round: int, cohort: tuple[int, ...]) -> None:
         """Refuse a cohort that the sampling can't have drawn.
@@ -151,7 +169,7 @@ class Learner:
         if not all(bool(value.isfinite().all()) for value in params.values()):
             raise BadMessage("The model that was sent is not finite, so there is nothing to learn from it.")
         mechanism = self.algorithm.mechanism
-        self.algorithm.trainer.check_model(self.model.loss, params, self.data.inputs[:1, None])
+        self.algorithm.trainer.check_model(self.loss, params, self.data.inputs[:1, None])
         due = mechanism.announce(mechanism.init(params), self.algorithm.sensitivity(round))
         # The server may choose only what it alone knows: the adaptive clip, and a mask from its public data.
         chosen = set(mechanism.server_choices)
@@ -160,12 +178,17 @@ class Learner:
             due, chosen = due | masks, chosen | set(masks)
         else:
             due |= self.algorithm.sparsifier.announce(params, round)
+        if (scaled := self.algorithm.standardisation) is not None:
+            unit = scaled.unit_scale(next(iter(params.values())))
+            due, chosen = due | unit, chosen | set(unit)
         for name in {*due, *announced}:
             if not _matches_announcement(due.get(name), announced.get(name), same=name not in chosen):
                 raise BadMessage(
                     f"The server announced another {name!r} than this algorithm has, which would change what an "
                     "update may reveal."
                 )
+        if scaled is not None and not scaled.accepts(announced):
+            raise BadMessage("The server announced centres and spreads that no sum of moments gives.")
         return self.algorithm.rebuild_broadcast(round, params, announced)
 
     def update(self, run: str, broadcast: Broadcast, entry: Entry) -> Params:
@@ -176,7 +199,7 @@ class Learner:
             rows = rows.for_purpose(Purpose.SESSION, entry.session)
         weight = torch.tensor([self.algorithm.weights(self.population)[self.client]], dtype=torch.float64)
         with rows.seed_network():
-            sent = self.algorithm.client_step(self.model.loss, broadcast, self.data.block([self.place]), weight, rows)
+            sent = self.algorithm.client_step(self.loss, broadcast, self.data.block([self.place]), weight, rows)
         return {name: value[0] for name, value in sent.rows.items()}
 
     def _noise_rows(self, run: str, broadcast: Broadcast) -> SecretRows | SimulatedRows:

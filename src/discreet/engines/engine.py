@@ -232,3 +232,10 @@ class Engine(Protocol):
             RoundOver: The round is lost, and the run goes on with the next.
             RoundRefused: The round can't take place, and the run ends here.
         """
+
+
+class RemoteEngine(Engine, Protocol):
+    """An engine whose clients are on machines of their own."""
+
+    def for_moments(self, simulation: Simulation) -> Engine:
+        """Return an engine that asks the same clients for the sum of moments before the first round."""

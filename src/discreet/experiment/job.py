@@ -12,11 +12,11 @@ from discreet.algorithms.algorithm import Algorithm, ServerState
 from discreet.algorithms.input_scale import InputScale
 from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.population import Population
-from discreet.algorithms.standardisation import MOMENTS, PREPARATION, moment_deviation
+from discreet.algorithms.standardisation import MOMENTS, PREPARATION, drop_out_factor, moment_deviation
 from discreet.data.data_facts import DataFacts
 from discreet.data.federation import Federation
 from discreet.data.tasks.task import Task
-from discreet.engines.engine import Engine, Simulation
+from discreet.engines.engine import Engine, RemoteEngine, Simulation
 from discreet.engines.engine_table import EngineSetup
 from discreet.experiment.configuration.run_settings import RunSettings
 from discreet.experiment.metrics import CONSTANT
@@ -77,7 +77,7 @@ class Job:
     source_text: str = ""
     folder: Path | None = None
     declared: Population | None = None
-    remote_engine: Engine | None = None
+    remote_engine: RemoteEngine | None = None
     deployment: DeploymentFacts | None = None
     isolation_note: str | None = None
     part_trials: tuple[str, ...] = ()
@@ -163,20 +163,25 @@ class Job:
 
         Raises:
             RoundOver: The sum is lost.
+            RoundRefused: Too many real clients refused or are away.
         """
         wanted, moments = self.algorithm.standardisation, self.algorithm.for_moments(self.population)
         assert wanted is not None
         assert moments is not None
         first = moments.init(wanted.first_model(next(iter(self.params.values()))))
         simulation = replace(self.simulation, algorithm=moments, loss=wanted.moment_loss)
-        engine = self.settings.engine.for_moments().build(EngineSetup(simulation, first.params))
+        if self.remote_engine is None:
+            engine = self.settings.engine.for_moments().build(EngineSetup(simulation, first.params))
+        else:
+            engine = self.remote_engine.for_moments(simulation)
         broadcast = moments.broadcast(first, PREPARATION)
         gathered = engine.gather(broadcast, list(range(self.population.clients)))
-        noise = simulation.rows(broadcast, [-1]).for_purpose(Purpose.SERVER)
-        joined = len(gathered.contributors)
-        done = moments.server_step(first, broadcast, gathered.total, joined, self.population, noise)
-        deviation = moment_deviation(self.algorithm, self.population)
-        return state._replace(input_scale=wanted.scale_from_moments(done.params[MOMENTS], deviation))
+        noise = engine.simulation.rows(broadcast, [-1]).for_purpose(Purpose.SERVER)
+        joined = gathered.contributors
+        done = moments.server_step(first, broadcast, gathered.total, len(joined), self.population, noise)
+        factor = drop_out_factor(moments, self.population, joined)
+        deviation = factor * moment_deviation(self.algorithm, self.population)
+        return state._replace(input_scale=wanted.scale_from_moments(factor * done.params[MOMENTS], deviation))
 
     def has_public_cohort(self, round: int) -> bool:
         """Whether anybody may know who is in a round, since the guarantee counts no secret draw."""

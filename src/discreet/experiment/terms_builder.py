@@ -51,11 +51,9 @@ def calibrate_algorithm(
             "keeps to itself would make a repeated round another one.",
             fix="Leave checkpoint_every out.",
         )
-    wanted, stored = data.standardisation if settings.engine.is_simulated else None, algorithm.standardisation
+    wanted, stored = data.standardisation, algorithm.standardisation
     if stored is not None and (wanted is None or replace(stored, noise_multiplier=None) != wanted):
-        raise InvalidInput(
-            "algorithm.standardisation is not what follows from the task and the engine.", fix="Leave it out."
-        )
+        raise InvalidInput("algorithm.standardisation is not what follows from the task.", fix="Leave it out.")
     algorithm = replace(algorithm, standardisation=stored or wanted)
     algorithm = calibrate.calibrate_noise(algorithm, privacy, settings.rounds, population, dimension)
     check_exact("algorithm", algorithm)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from discreet.algorithms.standardisation import PREPARATION
 from discreet.code_version import CodeVersion, read_code_version
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.carrier import Carrier
@@ -157,14 +158,14 @@ class ClientCalls:
             reasons = " ".join(f"{self._names(clients)}: {why}" for why, clients in alike.items())
             error = BudgetsSpent if any(refusal.spent for refusal in refusals.values()) else ClientsRefused
             raise error(
-                f"{len(answers)} of {len(bodies)} clients answered in round {round + 1}, and {enough} are needed. "
+                f"{len(answers)} of {len(bodies)} clients answered in {_round_name(round)}, and {enough} are needed. "
                 f"Refused by {reasons}",
                 revealed=opens and len(refusals) < len(requests),  # a client that did not answer may still do so
             )
         for client, refusal in refusals.items():
             self.log_problem(client, round, "BudgetRefused" if refusal.spent else "RequestRefused")
         for why, clients in alike.items():
-            self.say(f"{self._names(clients)} refused round {round + 1}: {why}")
+            self.say(f"{self._names(clients)} refused {_round_name(round)}: {why}")
         return answers
 
     def log_problem(self, client: int, round: int, error: str) -> None:
@@ -256,3 +257,7 @@ class ClientCalls:
 
     def _names(self, clients: Sequence[int]) -> str:
         return ", ".join(self.members[client].name for client in clients) or "nobody"
+
+
+def _round_name(round: int) -> str:
+    return "the sum of moments" if round == PREPARATION else f"round {round + 1}"

@@ -1,12 +1,13 @@
 """The engine of real clients: it sums updates that they send in clear, or runs a secure sum."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.standardisation import PREPARATION
 from discreet.engines.engine import MIN_SECURE_CLIENTS, CohortSum, Simulation
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.client_calls import ClientCalls
@@ -37,6 +38,10 @@ class FlowerEngine:
     @property
     def algorithm(self) -> Algorithm:
         return self.simulation.algorithm
+
+    def for_moments(self, simulation: Simulation) -> "FlowerEngine":
+        """Return an engine that asks the same clients for the sum of moments before the first round."""
+        return FlowerEngine(self.calls, replace(simulation, real=self.simulation.real), PREPARATION + 1)
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
         if self.algorithm.aggregation.is_secure:

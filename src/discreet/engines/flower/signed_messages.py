@@ -12,7 +12,7 @@ from torch import Tensor
 from discreet.code_version import read_code_version
 from discreet.engines.flower.flower_errors import RequestRefused
 from discreet.params import Params
-from discreet.part import Index, from_plain, part, to_plain
+from discreet.part import Index, Round, from_plain, part, to_plain
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.session_errors import BadMessage
 from discreet.secure_sums.secagg.wire import Reader, Writer
@@ -41,7 +41,7 @@ class RequestHeader:
         kind: What the server asks for.
         run: The run's id for clients.
         experiment: Digest of the app folder.
-        round: The round, starting at 0.
+        round: The round, starting at 0; −1 for the sum of moments before the first.
         client: Number of the client that is asked.
         cohort: Numbers of all clients of the round.
     """
@@ -49,7 +49,7 @@ class RequestHeader:
     kind: Kind
     run: RunId
     experiment: Digest
-    round: Index
+    round: Round
     client: Index
     cohort: tuple[Index, ...]
 

@@ -24,6 +24,8 @@ log = get_log(__name__)
 
 DIED = "The server stopped in this round, and may have seen its sum: it counts, and is not repeated."
 
+DIED_IN_MOMENTS = "The server stopped in it, and may have seen it, so it is not repeated."
+
 
 class RoundPlayer:
     """The engine and the ledger of one run, the rounds released so far, and the steps of a round that use them."""
@@ -71,11 +73,15 @@ class RoundPlayer:
     def _play(self, round: int, state: ServerState) -> tuple[ServerState, RoundRecord]:
         job, began = self.job, time.perf_counter()
         seen, self.in_flight, self.has_sum = self.in_flight, False, False
+        needs_scale = round == 0 and job.algorithm.standardisation is not None and not self.knows_scale
+        if seen and job.algorithm.aggregation.is_secure and needs_scale:
+            self.has_sum = True  # the moments may have been seen
+            raise _lost_moments(DIED_IN_MOMENTS, revealed=True)
         if seen and job.algorithm.aggregation.is_secure:
             log.warning("round lost", error="ProcessDied")
             return state, self._complete_record(_lost_round(round, DIED, revealed=True), state, None, began)
         if round == 0 and job.algorithm.standardisation is not None:
-            state = state if self.knows_scale else self._learn_input_scale(state)
+            state = self._learn_input_scale(state) if needs_scale else state
             self.has_sum = seen = True  # whatever follows, the moments count
         broadcast = job.algorithm.broadcast(state, round, self.engine.simulation.public_update)
         try:
@@ -102,13 +108,11 @@ class RoundPlayer:
         """
         try:
             state = self.job.learn_input_scale(state)
-        except RoundOver as lost:
+        except (RoundOver, RoundRefused) as lost:
             self.has_sum = lost.revealed  # then it stays reserved
-            raise RoundRefused(
-                f"The sum by which numbers are standardised is lost: {lost.problem}",
-                fix="Start a new run, or set standardise = false in its task.",
-                revealed=lost.revealed,
-            ) from None
+            if isinstance(lost, RoundRefused) and not lost.revealed:
+                raise
+            raise _lost_moments(lost.problem, revealed=lost.revealed) from None
         self.save(0, state, {})
         return state
 
@@ -170,6 +174,14 @@ class RoundPlayer:
         if self.ledger is not None and ticket is not None and not self.has_sum:
             with bind_fields(run=self.record.identity.id):
                 self.ledger.void(ticket)
+
+
+def _lost_moments(why: str, *, revealed: bool) -> RoundRefused:
+    return RoundRefused(
+        f"The sum by which numbers are standardised is lost: {why}",
+        fix="Start a new run, or set standardise = false in its task.",
+        revealed=revealed,
+    )
 
 
 def _lost_round(round: int, why: str, *, revealed: bool) -> RoundRecord:
