@@ -55,7 +55,7 @@ def test_it_names_the_unit_and_the_onlooker_of_the_card_and_quotes_its_sentence(
         unit if isinstance(unit, str) else "person"
     ] in brief.protected[0]
     assert {"server": "the server", "client": "another client", "public": "the public"}[view] in brief.onlooker[0]
-    assert made.not_covered[0] in text  # whom this view leaves out
+    assert brief.not_covered[0] == made.not_covered[0]  # whom this view leaves out
 
 
 def test_three_assumptions_have_somebody_who_must_check_them(run: Path):
@@ -74,6 +74,8 @@ def test_a_card_of_an_earlier_version_has_the_usual_three_and_says_so(run: Path)
     brief = write_brief(with_cards(run, old))
     assert [line.source for line in brief.checks] == ["owner", "clients", "project"]
     assert any("earlier version" in note for note in brief.notes)
+    shared = write_brief(with_cards(run, old, identity={"ledger": "../ours.jsonl"}))
+    assert shared.checks[2] == "Nothing was released from the same data that the ledger does not count."
 
 
 def test_a_seed_protects_nobody_and_no_bound_of_it_is_shown(run: Path):
@@ -199,3 +201,13 @@ def test_a_ledger_that_is_not_the_cards_and_files_that_cannot_be_read_are_warned
     (broken,) = write_brief(read_run(run)).warnings
     assert "1 of the run's files could not be read or trusted" in broken
     assert broken in Reader(brief_page.render_page(read_run(run))).text
+
+
+def test_what_other_runs_spent_is_said_before_what_is_never_covered_in_general(run: Path):
+    spent = Line(
+        "Other runs on the same data. With all that its ledger counts, ε = 3 of 4 at δ = 1e-5 is spent.", "project"
+    )
+    for public in (False, True):
+        shown = write_brief(with_cards(run, card(not_covered=[spent])), public=public).not_covered
+        assert spent in shown
+        assert shown.index(spent) < shown.index("Tuning, model selection and evaluation on the same data.")

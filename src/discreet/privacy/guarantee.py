@@ -148,7 +148,7 @@ class Guarantee:
         code, declared = read_code_version(), tuple(on_word_of)
         made_by: Source = "project" if not in_run else "author" if declared else "program"
         assumed = distinct_lines([*assumptions, *release_assumptions(release, made_by)])
-        excluded = distinct_lines([*release_exclusions(release, made_by), *not_covered])
+        excluded = distinct_lines([*not_covered, *release_exclusions(release, made_by)])
         account, opinion = accountant.account_with_second_engine(release.event, delta, release.relation)
         return cls(
             unit=release.unit,

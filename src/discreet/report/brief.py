@@ -183,7 +183,7 @@ def _list_checks(card: Guarantee | None, run: RunData) -> tuple[Line, ...]:
     usual = (
         one_unit_line(card.unit),
         Line(noise, "clients" if card.view == "server" else "server"),
-        Line(fill("assumes.this_run"), "project"),
+        Line(fill("assumes.counted_by_ledger" if run.identity.get("ledger") else "assumes.this_run"), "project"),
     )
     found = main_checks(card.assumptions, card.assumption_sources)
     return tuple(_shorten(line or other) for line, other in zip(found, usual, strict=True))
