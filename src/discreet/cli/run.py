@@ -256,9 +256,11 @@ def describe_results(ended: "Outcome", page: Path) -> Iterator[RenderableType]:
     if ended.warning is not None:
         yield ended.warning
     yield f"Results are in {ended.record.path}"
+    folder = quote(str(ended.record.path))
     yield f"  to look at:   {page.name}"
+    yield f"  to decide by: discreet report {folder} --brief"
     is_table = (ended.record.path / TABLE).is_file()
-    first = f"discreet predict {quote(str(ended.record.path))} NEW.csv" if is_table else "model.safetensors"
+    first = f"discreet predict {folder} NEW.csv" if is_table else "model.safetensors"
     yield f"  to use:       {first}, or discreet.load() in Python"
     identity = ended.record.identity
     is_secret = identity.data_ranges or identity.seeded  # resolved.toml holds bounds of the data, or the seed
