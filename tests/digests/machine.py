@@ -17,9 +17,12 @@ def describe_machine() -> dict[str, str]:
 
 
 def _processor() -> str:
+    """Name the processor with its family, model, stepping and cache: a virtual machine may hide its generation."""
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        first = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0]
     except OSError:  # not Linux
         return platform.processor()
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor())
+    pairs = (line.partition(":") for line in first.splitlines())
+    facts = {name.strip(): value.strip() for name, _, value in pairs}
+    shown = [f"{name} {facts[name]}" for name in ("cpu family", "model", "stepping", "cache size") if name in facts]
+    return ", ".join([facts.get("model name", platform.processor()), *shown])
