@@ -11,6 +11,7 @@ from discreet.experiment.promise import data_ranges, person_bound, run_spending
 from discreet.experiment.promise.promise import client_groups
 from discreet.experiment.terms import Terms
 from discreet.part import to_plain
+from discreet.planning.learning_forecast import forecast_warnings
 from discreet.planning.local_work import recommend_local_work
 from discreet.planning.other_promises import affordable_rounds, price_promises
 from discreet.planning.plan_warnings import StatedPromise, plan_warnings
@@ -89,6 +90,7 @@ def plan_numbers(terms: Terms, cards: Sequence[Guarantee]) -> dict[str, Any]:
         "warnings": [
             *data_ranges.plan_warnings(terms.data.ranges_from_data),
             *plan_warnings(terms.algorithm, terms.population, promises, distinct),
+            *forecast_warnings(terms),
         ],
     }
 

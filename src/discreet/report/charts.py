@@ -50,7 +50,10 @@ def norm_charts(run: RunData) -> Iterator[Panel]:
 
 
 def clipping_charts(run: RunData) -> Iterator[Panel]:
-    """Chart the fraction of clipped updates, and how much of an update the clip left."""
+    """Chart the fraction of clipped examples or updates, and how much of an update the clip left."""
+    examples = run.series("clipped_examples")
+    if examples:
+        yield round_chart("Fraction of examples clipped", {"clipped": examples}, percent=True, from_zero=True)
     if run.value("algorithm", "mechanism", "kind") == "none":
         return  # nothing is clipped there, and a row of zeros would mislead
     share = run.series("clipped", "clipped_fraction")

@@ -116,7 +116,7 @@ def quality(run: RunData) -> Html | None:
 
 
 def norms(run: RunData) -> Html | None:
-    """Chart the norms of the clients' updates, how many were clipped, and the signal-to-noise ratio."""
+    """Chart the norms of the clients' updates, how many updates or examples were clipped, and signal to noise."""
     sizes, clipped = list(charts.norm_charts(run)), [*charts.clipping_charts(run), *charts.signal_charts(run)]
     if not sizes and not clipped:
         return None
@@ -128,6 +128,12 @@ def norms(run: RunData) -> Html | None:
         "could the noise. If nearly all are clipped, the model learns less than the clients send. Signal to noise is "
         "the norm of the sum of the clipped updates, divided by the norm of its noise."
     )
+    if run.series("clipped_examples"):
+        why = (
+            "The norms of the clients' updates, and how many of a sample of training examples have a gradient above "
+            "the clip norm. If few have, the clip norm could be smaller, and so could the noise. If nearly all have, "
+            "all examples count alike, however wrong the model is on them."
+        )
     return _uncovered_section("Update norms and fraction clipped by round", why, "norms", [*sizes, *clipped])
 
 

@@ -68,6 +68,18 @@ def gradients_by_way(loss: Loss, params: Params, batch: Batch) -> dict[str, Mapp
     return found
 
 
+def count_clipped(loss: Loss, params: Params, batch: Batch, norm: float | Tensor) -> int:
+    """Return how many examples have a gradient that is longer than the norm, or not finite. No guarantee covers it."""
+    plan = plan_for(loss, params, batch)
+    if plan is None:
+        found = _vmap_gradients(loss, params, batch)
+    else:
+        assert isinstance(loss, ModuleLoss)
+        found = _stacked_gradients(loss, plan, params, batch)
+    norms = _squared_norms(found).sqrt().reshape(batch.mask.shape)
+    return int((~(norms <= norm) & batch.mask).sum())
+
+
 UNCLIPPED = Clip(1e30)
 
 
@@ -173,9 +185,13 @@ def _vmap_gradients(loss: Loss, params: Params, batch: Batch) -> Mapping[str, Gr
 
 def _weighted_sum(found: Mapping[str, Gradient], clip: Clip, mask: Tensor, dtype: torch.dtype | None) -> Params:
     """Σ_e min(1, clip/‖g_e‖)·g_e for each client, where ‖g_e‖ is over all parameters together."""
-    squares = torch.stack([each.squared_norms() for each in found.values()]).sum(dim=0)
-    weights = clip_factors(squares.sqrt().reshape(mask.shape), clip.norm, automatic=clip.automatic) * mask
+    weights = clip_factors(_squared_norms(found).sqrt().reshape(mask.shape), clip.norm, automatic=clip.automatic) * mask
     return {name: each.weighted_sum(weights, dtype) for name, each in found.items()}
+
+
+def _squared_norms(found: Mapping[str, Gradient]) -> Tensor:
+    """Return each example's squared norm over all parameters together."""
+    return torch.stack([each.squared_norms() for each in found.values()]).sum(dim=0)
 
 
 def _trace(loss: ModuleLoss, plan: Plan, layout: Layout) -> Callable[..., tuple[Params, Params]]:

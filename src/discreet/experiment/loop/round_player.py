@@ -10,6 +10,7 @@ from discreet.engines.engine import CohortSum, RoundRefused
 from discreet.experiment.job import Job
 from discreet.experiment.loop import diagnostics
 from discreet.experiment.loop.diagnostics import json_number, json_numbers
+from discreet.experiment.loop.example_clipping import clipped_example_share
 from discreet.experiment.loop.round_releases import draw_cohort, planned_releases, releases_of_round
 from discreet.experiment.promise import released_rounds
 from discreet.experiment.run_directory.checkpoint import Checkpoint
@@ -132,6 +133,8 @@ class RoundPlayer:
                 line["validation"] = json_numbers(job.evaluate_validation(state))
             if job.settings.evaluate_training:
                 line["training"] = json_numbers(job.evaluate_training(state))
+            if gathered is not None and (share := clipped_example_share(job, state)) is not None:
+                line["clipped_examples"] = share
         if gathered is not None:
             line |= diagnostics.round_diagnostics(job, gathered)
         line |= {"seconds": round(time.perf_counter() - began, 6), "code": read_code_version().stamp}
