@@ -1,0 +1,1 @@
+"""What the untouched starter of `discreet init` keeps of the gain over a constant answer, on ten tables."""
