@@ -204,11 +204,11 @@ def grid(data: str, method: str, rounds: int) -> list[Variant]:
 
 
 def best(results: list[Result], data: str, method: str, rounds: int) -> Variant | None:
-    """The point that ended best on the seed for tuning; None before all of them were tried."""
+    """The point that ended best on validation data of the seed for tuning; None before all of them were tried."""
     points = grid(data, method, rounds)
     if len(points) == 1:
         return points[0]
-    return tuning.best(points, lambda each: finals(results, each).get(TUNED_ON))
+    return tuning.best_variant(results, points, TUNED_ON)
 
 
 def finals(results: list[Result], asked: Variant) -> dict[int, float]:

@@ -9,6 +9,7 @@ from discreet.planning.theory.heikkila_model_averaging import paper_epsilon
 from discreet.privacy import accountant
 from discreet.privacy.wording import round_up
 from experiments.common.means import gap_text, mean_text, paired_difference
+from experiments.common.tuning import is_validated
 from experiments.distributed import table1
 from experiments.distributed.cells import (
     HERE,
@@ -40,7 +41,7 @@ example is protected at δ = 1e-5. The paper claims ε = 1 for all of its settin
 one client's own noise is worth, which is in the tables. Everything else here is certified at ε = 1.
 
 Two more pages belong to it: its public code [adds no noise](no_noise.md), and sound schemes on its network are compared
-with [settings chosen on validation data](tuned.md). Here they were chosen on the test data of another seed.
+with [settings chosen on validation data](tuned.md). Here they were chosen on the {by} data of another seed.
 
 ## Its Table 1: the mean of models that were trained apart
 
@@ -71,7 +72,7 @@ Not as in the paper:
 - CIFAR-10 has ScatterNet's features, 15,552 of them for 155,530 parameters, and not those of a ResNeXt that was trained
   on CIFAR-100: no weights of it are at hand. ACS Income has 77 inputs, encoded by public codes, and not 53.
 - Three seeds, not five. What is tuned is tuned over four settings on seed 0, by the accuracy that a run ends with on
-  its test examples, and then told on seeds 1, 2 and 3; the grids were drawn up after a few runs that are not kept. No ε
+  its {by} examples, and then told on seeds 1, 2 and 3; the grids were drawn up after a few runs that are not kept. No ε
   covers these choices. (n = …) says where fewer seeds were run, and – that none was, or not yet all of its grid.
 - Client momentum can't be had on a lattice; what is tuned has a server's. The claim with the paper's settings has it.
 - Noise of what is certified is found for ε = 1, also where the paper's settings have more. It is Skellam through a
@@ -91,11 +92,12 @@ def write(found: list[Result] | None = None, folder: Path = DOCS) -> Path:
 
 
 def _page(found: list[Result]) -> Iterator[str]:
-    yield INTRODUCTION
+    by = "validation" if is_validated(found) else "test"
+    yield INTRODUCTION.replace("{by}", by)
     yield table1.table()
     yield SETTINGS
     yield from _settings()
-    yield HOW
+    yield HOW.replace("{by}", by)
     for data in SETS:
         yield from _accuracies(found, data)
     yield from _gains(found)

@@ -8,6 +8,7 @@ python -m experiments.distributed.reproduce --page    # docs/results/distributed
 import torch
 
 from experiments.common.conduct import Conductor, completion_message, parser
+from experiments.common.tuning import validation_cell
 from experiments.distributed.cells import HERE, METHODS, SEEDS, SETS, TUNED_ON, Variant, best, grid, methods, seeds
 
 
@@ -35,7 +36,8 @@ def _run_data_set(data: str, conductor: Conductor) -> bool:
             continue
         wanted = [method for method in methods(data) if method in options.methods]
         points = [each for method in wanted if METHODS[method].tuned for each in grid(data, method, rounds)]
-        if not _run_variants(points, TUNED_ON + 1, conductor):
+        tried = [validation_cell(each.cell(conductor.settings, options.data_dir)) for each in points]
+        if not conductor.run_all(tried, TUNED_ON + 1):
             return False
         there = conductor.all_results()
         winners = [each for method in wanted if (each := best(there, data, method, rounds)) is not None]

@@ -10,7 +10,7 @@ from experiments.iterations import claims, points, tables
 from experiments.iterations.claims import Curve, Sweeps, name
 from experiments.iterations.noise import FEDERATIONS
 from experiments.iterations.point_results import PointResults, Result, choose_rate_and_clip
-from experiments.iterations.points import GAMMA, GRIDS, HERE, tuning
+from experiments.iterations.points import GAMMA, GRIDS, HERE
 
 LOWEST, HIGHEST = 7, 25  # range of losses in pictures, around the minima; some losses rise to thousands
 DOCS = HERE.parents[1] / "docs" / "results"
@@ -122,7 +122,8 @@ def _run_so_far(results: Sequence[Result], sweeps: dict[str, Sweeps]) -> Iterato
             yield f"- {grid.name}: {len(runs)} runs, too few to choose a rate by"
             continue
         seeds = len({each["seed"] for each in runs})
-        expected = len({*tuning(kind), *points.sweeps(kind, sweeps[kind].rate, sweeps[kind].clip)}) * seeds
+        tuning, drawn = sweeps[kind].measured.tuning_points(), (sweeps[kind].rate, sweeps[kind].clip)
+        expected = len({*tuning, *points.sweeps(kind, *drawn)}) * seeds
         devices = " and ".join(sorted({each["device"] for each in runs}))
         yield f"- {grid.name}: {len(runs)} of {expected} runs with {seeds} seeds, on {devices}"
     yield ""
@@ -130,7 +131,7 @@ def _run_so_far(results: Sequence[Result], sweeps: dict[str, Sweeps]) -> Iterato
 
 def _sweeps(results: Sequence[Result], kind: str) -> Sweeps | None:
     measured = PointResults.from_results(kind, results)
-    if not all(measured.by_seed(point) for point in tuning(kind)):
+    if not all(measured.by_seed(point) for point in measured.tuning_points()):
         return None
     return Sweeps(measured, *choose_rate_and_clip(results, kind))
 

@@ -42,8 +42,24 @@ class PointResults:
         return GRIDS[self.kind]
 
     def by_seed(self, point: Point) -> dict[int, float]:
-        """Return the final metric by seed, accuracies in percent. Empty if the point was not run."""
-        return {each["seed"]: self._scale_metric(each["metrics"]) for each in self._point_results(point)}
+        """Return the final metric by seed, accuracies in percent. Empty if the point was not run.
+
+        Of a point that chooses a setting it is that on validation data.
+        """
+        table = "validation" if point.validated else "metrics"
+        return {each["seed"]: self._scale_metric(each[table]) for each in self._point_results(point)}
+
+    def tuning_points(self) -> list[Point]:
+        """Return the points that choose the rate and the clip.
+
+        Results that were made before there was a validation split chose on test data.
+        """
+        points = tuning(self.kind)
+        return points if self.is_validated() else [replace(point, validated=False) for point in points]
+
+    def is_validated(self) -> bool:
+        """Return whether validation data chooses the rate and the clip."""
+        return all(self.by_seed(point) for point in tuning(self.kind))
 
     def on_the_way(self, point: Point, total: int) -> dict[int, float]:
         """Return the metric by seed after `total` of a run's iterations, where the run was evaluated then."""
@@ -92,7 +108,7 @@ def best(by: dict[int, dict[int, float]], grid: Grid) -> int:
 def choose_rate_and_clip(found: Sequence[Result], kind: str) -> tuple[float, float]:
     """The rate that is best without noise at the paper's clip; then the smallest clip that costs next to nothing."""
     measured, grid = PointResults.from_results(kind, found), GRIDS[kind]
-    values = {point: mean(list(measured.by_seed(point).values())).value for point in tuning(kind)}
+    values = {point: mean(list(measured.by_seed(point).values())).value for point in measured.tuning_points()}
     sign = 1 if grid.least else -1
     top = min((point for point in values if point.clip == grid.clips[-1]), key=lambda point: sign * values[point])
     allowed = sign * values[top] + CLOSE * abs(values[top])

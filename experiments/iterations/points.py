@@ -9,6 +9,7 @@ from discreet.algorithms.mechanisms import NoPrivacy
 from discreet.experiment.comparison.cells import Cell
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.configuration.experiment_file import Source
+from experiments.common.tuning import VALIDATED, validation_cell
 from experiments.iterations.noise import FEDERATIONS, Federation
 
 HERE = Path(__file__).parent
@@ -27,6 +28,7 @@ class Point:
     rate: float
     clip: float
     everyone: bool = False
+    validated: bool = False  # whether it chooses a setting, on validation data
 
     @property
     def federation(self) -> Federation:
@@ -58,10 +60,12 @@ class Point:
             "cohort": str(self.cohort),
             "rate": f"{self.rate:g}",
             "clip": f"{self.clip:g}",
+            **(VALIDATED if self.validated else {}),
         }
 
     def cell(self, settings: tuple[str, ...], data_dir: Path | None) -> Cell:
-        return Cell(self.kind, self.swept, self._source(settings, data_dir))
+        cell = Cell(self.kind, self.swept, self._source(settings, data_dir))
+        return validation_cell(cell) if self.validated else cell
 
     def _source(self, settings: tuple[str, ...], data_dir: Path | None) -> Source:
         overridden = {
@@ -177,7 +181,8 @@ TOTALS_BY_RULE, RULED = (1, *range(10, 121, 10)), 3.0  # Figure 7: T, and the pa
 def tuning(kind: str) -> list[Point]:
     """Return runs without noise, as long as those of Figures 1 and 2, that choose the rate and the clip."""
     grid = GRIDS[kind]
-    return [Point(kind, None, grid.tuned, grid.fixed_local, rate, clip) for rate in grid.rates for clip in grid.clips]
+    point = Point(kind, None, grid.tuned, grid.fixed_local, rate=0.0, clip=0.0, validated=True)
+    return [replace(point, rate=rate, clip=clip) for rate in grid.rates for clip in grid.clips]
 
 
 def sweeps(kind: str, rate: float, clip: float) -> list[Point]:

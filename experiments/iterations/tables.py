@@ -9,7 +9,7 @@ from experiments.iterations.claims import Curve, Sweeps, name
 from experiments.iterations.noise import FEDERATIONS, Federation
 from experiments.iterations.points import GRIDS, Grid, Point
 
-TUNED = """The paper gives no learning rate. Our {rated} is the best of {rates} by test {metric} after {T} iterations
+TUNED = """The paper gives no learning rate. Our {rated} is the best of {rates} by {on} {metric} after {T} iterations
 without noise{clips}: **{rate:g}**{clip}."""
 
 
@@ -47,6 +47,7 @@ def tuning_table(sweeps: Sweeps) -> Iterator[str]:
     measured, grid, kind = sweeps.measured, sweeps.measured.grid, sweeps.measured.kind
     several = len(grid.clips) > 1
     yield TUNED.format(
+        on="validation" if sweeps.measured.is_validated() else "test",
         rated=grid.rated,
         rates=", ".join(f"{rate:g}" for rate in grid.rates),
         metric="loss" if grid.least else "accuracy",

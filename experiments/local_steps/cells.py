@@ -156,8 +156,8 @@ def one_pass(data: str, rounds: int) -> list[Variant]:
 
 
 def best(results: list[Result], points: list[Variant]) -> Variant | None:
-    """The point that was best on the seed for tuning; None before all of them were tried."""
-    return tuning.best(points, lambda each: accuracies(results, each).get(TUNED_ON))
+    """The point that was best on the validation data of the seed for tuning; None before all of them were tried."""
+    return tuning.best_variant(results, points, TUNED_ON)
 
 
 def accuracies(results: list[Result], asked: Variant) -> dict[int, float]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from discreet.experiment.comparison.comparison_results import Result
 from discreet.privacy.wording import round_up
 from experiments.common.means import Mean, gap_text, mean_text, paired_difference
+from experiments.common.tuning import is_validated
 from experiments.local_steps.cells import (
     HERE,
     METHODS,
@@ -38,7 +39,7 @@ their standard error.
   ε = 1: the last table has what is certified of it.
 - `convex_local`, `proximal_local`, `denoised_release`, `shards`: [proven](../notes/local_steps.md).
 
-Every method has eight settings or more, tried on seed 0 for each number of rounds by itself; the best by test accuracy
+Every method has eight settings or more, tried on seed 0 for each number of rounds by itself; the best by {by} accuracy
 was then run on seeds 1, 2 and 3. No ε here covers that choice. DP-SGD's batches have a rate of 0.05. A fade is the last
 round's learning rate over the first one's; step is the learning rate times the clip.
 
@@ -59,7 +60,7 @@ def write(found: list[Result] | None = None, folder: Path = DOCS) -> Path:
 
 
 def _page(found: list[Result]) -> Iterator[str]:
-    yield INTRODUCTION
+    yield INTRODUCTION.replace("{by}", "validation" if is_validated(found) else "test")
     yield from _goal(found)
     for data in SETS:
         yield from _accuracies(found, data)

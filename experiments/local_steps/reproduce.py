@@ -1,4 +1,4 @@
-"""Tunes each way to train on one seed, runs the best of each on three others. Run again, it continues where it stopped.
+"""Tunes each way to train on validation data of one seed, and runs the best on three others. Run again, it continues.
 
 python -m experiments.local_steps.reproduce --device cuda --data-dir DATA
 python -m experiments.local_steps.reproduce --only mnist --limit-s 500 --out OUT    # results into OUT/results.jsonl
@@ -8,6 +8,7 @@ python -m experiments.local_steps.reproduce --page                              
 import torch
 
 from experiments.common.conduct import Conductor, completion_message, parser
+from experiments.common.tuning import validation_cell
 from experiments.local_steps.cells import HERE, METHODS, ROUNDS, SEEDS, SETS, TUNED_ON, Variant, best, grid, one_pass
 
 
@@ -31,7 +32,8 @@ def _run_data_set(data: str, conductor: Conductor) -> bool:
     options = conductor.arguments
     wanted = [(method, rounds) for rounds in options.rounds for method in options.methods]
     points = [each for method, rounds in wanted for each in grid(data, method, rounds)]
-    if not _run_variants(points, TUNED_ON + 1, conductor):
+    tried = [validation_cell(each.cell(conductor.settings, options.data_dir)) for each in points]
+    if not conductor.run_all(tried, TUNED_ON + 1):
         return False
     there = conductor.all_results()
     grids = [grid(data, method, rounds) for method, rounds in wanted]

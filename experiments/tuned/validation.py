@@ -4,8 +4,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from discreet.data.federation import Federation
-from discreet.data.tasks.task import Task, split_held_out, training_size
+from discreet.data.tasks.task import Task
 from discreet.experiment.comparison.comparison import DataCache
 from discreet.experiment.configuration.experiment_file import Source
 from discreet.randomness.streams import RunKey
@@ -15,13 +14,10 @@ FRACTION = 0.2
 
 def hold_out(task: Task, fraction: float = FRACTION) -> Task:
     """A copy of the task that is tested on `fraction` of each client's training examples, and trained on the others."""
-    train = task.train
-    kept, validation = split_held_out(train.sizes, fraction, torch.Generator().manual_seed(0))
-    inputs, targets = train.examples_at(validation)
-    order = kept if train.order is None else train.order[kept]
-    sizes = tuple(training_size(size, fraction) for size in train.sizes)
-    smaller = Federation(train.inputs, train.targets, sizes, train.max_multiplicity, order)
-    return replace(task, train=smaller, test_inputs=inputs, test_targets=targets)
+    smaller = task.hold_out_validation(fraction, torch.Generator().manual_seed(0))
+    assert smaller.validation is not None
+    inputs, targets = smaller.validation
+    return replace(smaller, test_inputs=inputs, test_targets=targets, validation=None, facts=task.facts)
 
 
 @dataclass
