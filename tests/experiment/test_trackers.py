@@ -132,6 +132,27 @@ def test_mlflow_gets_the_metrics_of_every_round_and_the_guarantee(
     assert "seed" in run.data.tags["guarantee"]
 
 
+@pytest.mark.filterwarnings("ignore")  # of MLflow's own imports
+def test_a_resumed_run_goes_on_in_the_same_run_of_mlflow(
+    prepare: PrepareJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    tracking = pytest.importorskip("mlflow.tracking")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    address = (tmp_path / "store").as_uri()
+    job = prepare("seed=1", f'track=[{{kind="mlflow",to="{address}"}}]')
+    loop = training_loop.start_loop(job, tmp_path / "run", None, None)
+    with loop:
+        loop.play_round()
+        loop.play_round()
+    client = tracking.MlflowClient(tracking_uri=address)
+    (before,) = client.search_runs([client.get_experiment_by_name("discreet").experiment_id])
+    assert before.info.status == "KILLED"
+    training_loop.resume(job, loop.record, None, silent)
+    (after,) = client.search_runs([before.info.experiment_id])
+    assert (after.info.run_id, after.info.status) == (before.info.run_id, "FINISHED")
+    assert [metric.step for metric in client.get_metric_history(after.info.run_id, "epsilon")] == [2, 4]
+
+
 @pytest.mark.parametrize("method", ["__init__", "write", "finish", "close"])
 def test_a_tracker_that_fails_gets_a_warning_and_the_run_is_complete(
     prepare: PrepareJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
@@ -140,7 +161,7 @@ def test_a_tracker_that_fails_gets_a_warning_and_the_run_is_complete(
         raise OSError("disk full")
 
     monkeypatch.setattr(CsvFile, method, fail)
-    with pytest.warns(RuntimeWarning, match="disk full"):
+    with pytest.warns(RuntimeWarning, match=r"tracker csv .*disk full"):
         ended = train(prepare("seed=1", 'track=[{kind="csv"},{kind="json_lines"}]'), tmp_path / "run")
     assert (ended.completed, ended.stopped) == (4, None)
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()

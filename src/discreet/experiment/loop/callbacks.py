@@ -220,7 +220,7 @@ def _check_answer(answer: Any, *, may_stop: bool) -> None:
 def _name(callback: Callback) -> str:
     if isinstance(callback, _RoundFunction):
         return getattr(callback.function, "__name__", type(callback.function).__name__)
-    return type(callback).__name__
+    return str(getattr(callback, "title", type(callback).__name__))
 
 
 def _describe(value: Any) -> str:

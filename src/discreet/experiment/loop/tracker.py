@@ -35,6 +35,11 @@ class Tracker(Callback):
         self._record = record
         self._writer: NumberWriter | None = None
 
+    @property
+    def title(self) -> str:
+        """Its name in warnings."""
+        return f"tracker {self._record.kind}"
+
     def __repr__(self) -> str:
         return f"Tracker({self._record})"
 
@@ -65,7 +70,7 @@ class Tracker(Callback):
         try:
             writer.close()
         except Exception as error:  # noqa: BLE001 - of any library, and after the last round
-            message = f"The tracker {self._record.kind} could not be closed ({type(error).__name__}: {error})."
+            message = f"The {self.title} could not be closed ({type(error).__name__}: {error})."
             warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
