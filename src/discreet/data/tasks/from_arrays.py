@@ -100,7 +100,7 @@ def build_task(
         names: One name per client.
         classes: The number of classes. None takes it from the targets, and the card says so.
         others: The examples that no client trains on.
-        overlap: How many clients hold the same example, for the card. None says what the owner declared.
+        overlap: How many clients hold the same example, for the card. None if that was declared.
     """
     if classes is not None:
         classes = _check_classes(classes)

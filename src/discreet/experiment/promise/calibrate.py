@@ -54,7 +54,8 @@ def calibrate_noise(
         if has_open_noise(algorithm):
             raise InvalidInput(
                 "The algorithm's noise is open, and nothing is promised that it could be computed from.",
-                fix="Add a [privacy] table with unit, against, epsilon and delta, or give noise_multiplier.",
+                fix="Promise something, by a [privacy] table with unit, against, epsilon and delta, or in Python by "
+                "privacy=discreet.Privacy(...); or give noise_multiplier.",
             )
         return algorithm
     groups = client_groups(algorithm, privacy, population)
