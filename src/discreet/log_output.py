@@ -144,3 +144,17 @@ def _file_handler(path: Path) -> logging.Handler:
         raise InvalidInput(
             f"The log file {path} can't be written to ({error.strerror}).", fix="Name a file in a folder of your own."
         ) from None
+
+
+@contextmanager
+def quiet_libraries(*names: str) -> Iterator[None]:
+    """Within the block, other libraries' loggers of these names write errors only."""
+    loggers = [logging.getLogger(name) for name in names]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,6 +1,5 @@
 """A trained network as an ONNX file; a table's columns are its inputs, by their names and in their own units."""
 
-import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 from discreet.data.tables.column_kinds import HashedText, Values
 from discreet.errors import InvalidInput
 from discreet.extras import import_library
+from discreet.log_output import quiet_libraries
 from discreet.models.export.export_check import compare_outputs, explain_failure
 from discreet.models.export.table_network import TableNetwork
 
@@ -91,17 +91,9 @@ def _export(module: nn.Module, example: tuple[Tensor, ...], inputs: list[str]) -
 @contextmanager
 def _quiet_exporter() -> Iterator[None]:
     """Keep what the exporter says about libraries that are not installed, and about itself, off the terminal."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")]
-    levels = [logger.level for logger in loggers]
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), quiet_libraries("torch.onnx", "torch.export", "onnxscript", "onnx_ir"):
         warnings.simplefilter("ignore")
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
-        try:
-            yield
-        finally:
-            for logger, level in zip(loggers, levels, strict=True):
-                logger.setLevel(level)
+        yield
 
 
 def _name_columns(model: Any, network: TableNetwork) -> None:
