@@ -8,6 +8,7 @@ from discreet.errors import InvalidInput
 from discreet.part import from_plain, to_plain
 from discreet.privacy.events import (
     NOTHING,
+    BestOf,
     Composed,
     DiscreteGaussianNoise,
     DistributedDiscreteGaussianNoise,
@@ -20,6 +21,7 @@ from discreet.privacy.events import (
     SkellamNoise,
     steps,
 )
+from discreet.privacy.trial_count import PoissonTrials
 
 NOISE = GaussianNoise(noise_multiplier=1.0)
 EVENTS = [
@@ -32,6 +34,7 @@ EVENTS = [
     SampledWithoutReplacement(cohort=5, population=50, event=NOISE),
     Repeated(count=3, event=PoissonSampled(sampling_rate=0.1, event=NOISE)),
     Composed(events=(NOISE, Repeated(count=2, event=LaplaceNoise(noise_multiplier=2.0)))),
+    BestOf(count=PoissonTrials(mean=4.0), trials=(NOISE, Repeated(count=2, event=NOISE))),
     NOTHING,
 ]
 

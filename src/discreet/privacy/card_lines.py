@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias, get_args
 
 from discreet.privacy import events
-from discreet.privacy.events import has_sampling, step_noise, steps
+from discreet.privacy.events import has_sampling, has_selection, noisy_steps, step_noise
 from discreet.privacy.release import Person, Release, Unit
 from discreet.privacy.wording import unit_name
 from discreet.words import fill
@@ -103,13 +103,16 @@ def release_assumptions(release: Release, made_by: Source = "project") -> Iterat
     if has_sampling(release.event):
         drawn_by: Source = "server" if release.unit == "client" else "clients"
         yield Line(fill("assumes.secret_sampling"), drawn_by if in_run else "project")
+    if has_selection(release.event):
+        yield Line(fill("assumes.secret_trials"))
     if release.relation == "add_or_remove":
         yield Line(fill("assumes.public_divisors"), made_by)
     elif release.relation == "zero_out" and release.unit != "client":
         yield Line(fill("assumes.divisors_by_size" if in_run else "assumes.public_sizes"), made_by)
     elif name == "person" or not in_run:
         yield Line(fill(f"assumes.public_number.{name}"))
-    if any(isinstance(step_noise(step), events.GaussianNoise | events.LaplaceNoise) for step in steps(release.event)):
+    noises = map(step_noise, noisy_steps(release.event))
+    if any(isinstance(noise, events.GaussianNoise | events.LaplaceNoise) for noise in noises):
         yield Line(fill("assumes.floating_point"), "method")
 
 
@@ -144,7 +147,7 @@ def release_exclusions(release: Release, made_by: Source = "project") -> Iterato
     if release.relation == "zero_out" and release.unit != "client":
         yield Line(fill("not_covered.example_count"), "method")
     yield Line(fill(f"not_covered.general.{name}"), "method")
-    yield Line(fill("not_covered.tuning"))
+    yield Line(fill("not_covered.tuning_beyond" if has_selection(release.event) else "not_covered.tuning"))
     yield Line(fill("not_covered.preprocessing"))
     if made_by == "project":
         yield Line(fill("not_covered.in_clear"))

@@ -12,7 +12,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from discreet.errors import Unsupported
-from discreet.privacy.events import GaussianNoise, PoissonSampled, PoissonSampledGroup, SampledWithoutReplacement, Step
+from discreet.privacy.events import (
+    BestOf,
+    GaussianNoise,
+    PoissonSampled,
+    PoissonSampledGroup,
+    SampledWithoutReplacement,
+    Step,
+)
 from discreet.privacy.noise_pairs import Array, Base, GaussianBase, base_pair, log_binomial, log_expm1
 from discreet.privacy.release import Relation
 
@@ -95,6 +102,11 @@ def dominating_pair(step: Step, relation: Relation) -> Pair:
         case SampledWithoutReplacement(sampling_rate=rate, event=noise):
             require_replace(relation)
             return Pair(base_pair(noise, 2.0), Replacement(rate))
+        case BestOf():
+            raise Unsupported(
+                "No dominating pair is listed for the best of several trials.",
+                fix="Its Rényi bound is what is certified.",
+            )
         case _:
             return Pair(base_pair(step, 2.0 if replace else 1.0), NoSampling())
 

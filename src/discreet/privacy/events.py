@@ -2,13 +2,15 @@
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, overload
 
 from pydantic import Field
 
 from discreet.errors import InvalidInput
 from discreet.part import Count, Multiplier, Rate, Steps, Variance, complete_references, part
+from discreet.privacy.trial_count import TrialCount
 
 
 @part
@@ -124,7 +126,22 @@ class SampledWithoutReplacement:
 
 
 Sampled: TypeAlias = PoissonSampled | PoissonSampledGroup | SampledWithoutReplacement
-_Step: TypeAlias = _Noise | Sampled
+
+
+@part
+class BestOf:
+    """The best of a secret random number of trials, of which only the winner and its score leave.
+
+    The trials are independent. Each draws one of the events in `trials` without looking at the data. An event contains
+    everything that its trial reveals, also the score by which trials are compared.
+    """
+
+    kind: Literal["best_of"] = "best_of"
+    count: TrialCount
+    trials: "Annotated[tuple[Event, ...], Field(min_length=1)]"
+
+
+_Step: TypeAlias = _Noise | Sampled | BestOf
 Step: TypeAlias = Annotated[_Step, Field(discriminator="kind")]
 
 
@@ -147,7 +164,7 @@ class Composed:
 
 Event: TypeAlias = Annotated[_Step | Repeated | Composed, Field(discriminator="kind")]
 
-complete_references(Repeated, Composed)
+complete_references(Repeated, Composed, BestOf)
 
 NOTHING = Composed(events=())
 
@@ -189,23 +206,51 @@ def sampled_gaussian(noise_multiplier: float, sampling_rate: float, times: int) 
     return Repeated(count=times, event=PoissonSampled(sampling_rate=sampling_rate, event=noise))
 
 
+def noisy_steps(event: Event) -> Iterator[Noise | Sampled]:
+    """Yield every distinct step that adds noise; those of a selection are the steps of its trials."""
+    for step in steps(event):
+        if isinstance(step, BestOf):
+            for trial in step.trials:
+                yield from noisy_steps(trial)
+        else:
+            yield step
+
+
 def has_sampling(event: Event) -> bool:
     """Return whether any step of the event samples who joins."""
-    return any(step is not step_noise(step) for step in steps(event))
+    return any(isinstance(step, Sampled) for step in noisy_steps(event))
 
 
-def step_noise(step: Step) -> Noise:
-    """Return the noise of a step, sampled or not."""
+def has_selection(event: Event) -> bool:
+    """Return whether the event releases the best of several trials."""
+    return any(isinstance(step, BestOf) for step in steps(event))
+
+
+def step_noise(step: Step) -> Noise | BestOf:
+    """Return the noise of a step, sampled or not. A selection has no noise of its own, and is returned as it is."""
     return step.event if isinstance(step, Sampled) else step
 
 
-def replace_noise(step: Step, noise: Noise) -> Step:
-    """Return a copy of the step with other noise."""
-    return replace(step, event=noise) if isinstance(step, Sampled) else noise
+def replace_noise(step: Step, noise: Noise | BestOf) -> Step:
+    """Return a copy of the step with other noise; the record refuses noise that it can't have."""
+    return replace(step, event=noise) if isinstance(step, Sampled) else noise  # type: ignore[arg-type]
 
 
-def scale_sensitivity(noise: Noise, factor: float) -> Noise:
-    """Return the noise relative to a sensitivity `factor` times as large."""
+@overload
+def scale_sensitivity(noise: Noise, factor: float) -> Noise: ...
+@overload
+def scale_sensitivity(noise: Noise | BestOf, factor: float) -> Noise | BestOf: ...
+def scale_sensitivity(noise: Noise | BestOf, factor: float) -> Noise | BestOf:
+    """Return the noise relative to a sensitivity `factor` times as large; of a selection, that of every trial."""
+    if isinstance(noise, BestOf):
+        return replace(noise, trials=tuple(_scale_steps(trial, factor) for trial in noise.trials))
     if isinstance(noise, GaussianNoise | LaplaceNoise):
         return replace(noise, noise_multiplier=noise.noise_multiplier / factor)
     return replace(noise, l2_sensitivity=noise.l2_sensitivity * factor)
+
+
+def _scale_steps(event: Event, factor: float) -> Event:
+    scaled = {
+        replace_noise(step, scale_sensitivity(step_noise(step), factor)): count for step, count in steps(event).items()
+    }
+    return Composed(events=tuple(Repeated(count=count, event=step) for step, count in scaled.items()))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from discreet.errors import Unsupported
 from discreet.privacy import events
-from discreet.privacy.events import Event, Step, repeat_event, scale_sensitivity
+from discreet.privacy.events import Event, Step, has_selection, repeat_event, scale_sensitivity
 from discreet.privacy.release import Person
 
 LARGEST_GROUP = 1000  # of which it is counted how many were drawn; larger ones count as drawn whole
@@ -17,6 +17,8 @@ def person_event(event: Event, person: Person, *, separate: bool) -> Event:
     Guarantee: it dominates the true pair under add-or-remove and zero-out. In separate releases of the clients, the
     worst is the most rows in each of the most clients; in one sum, all of these rows are one group.
     """
+    if person.clients_at_most > 1:
+        _refuse_selection(event)
     if separate:
         return repeat_event(group_event(event, person.at_most), person.clients_at_most)
     return group_event(event, person.rows)
@@ -28,7 +30,22 @@ def clients_event(event: Event, clients: int, *, separate: bool) -> Event:
     Guarantee: it dominates the true pair under replace. Clients in one sum move it together; if they are sampled, any
     of them that is drawn counts as all of them.
     """
+    if clients > 1:
+        _refuse_selection(event)
     return repeat_event(event, clients) if separate else whole_group_event(event, clients)
+
+
+def _refuse_selection(event: Event) -> None:
+    """Refuse the best of several trials for units in several clients: those compose inside each trial, not around it.
+
+    Raises:
+        Unsupported: The event is such a selection.
+    """
+    if has_selection(event):
+        raise Unsupported(
+            "The best of several trials is not counted for one who is in several clients.",
+            fix="Promise for that unit itself, so that every trial is counted for it; or count every trial.",
+        )
 
 
 def group_event(event: Event, size: int) -> Event:
@@ -55,6 +72,8 @@ def _change_steps(event: Event, change: Callable[[Step], Step]) -> Event:
             return events.Repeated(count=event.count, event=_change_steps(event.event, change))
         case events.Composed():
             return events.Composed(events=tuple(_change_steps(part, change) for part in event.events))
+        case events.BestOf():
+            return replace(event, trials=tuple(_change_steps(trial, change) for trial in event.trials))
         case _:
             return change(event)
 

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from discreet.privacy import discrete_gaussian, events, skellam
+from discreet.privacy import discrete_gaussian, events, selection, skellam
 from discreet.privacy.dominating_pairs import dominating_pair, refuse_replaced_group, require_replace
 from discreet.privacy.events import Event, Noise, Step, steps
 from discreet.privacy.moments import Moments, exp_minus_line, moment_atoms
@@ -31,6 +31,7 @@ ORDERS: Array = np.unique(
     )
 )
 ORDERS = np.append(ORDERS, np.inf)
+SELECTION_ORDERS: Array = 1 + np.arange(1, 100) / 10  # a selection depends on a second order, which needs a finer grid
 
 
 def epsilon(
@@ -99,6 +100,8 @@ def _delta(orders: Array, values: Array, epsilon: float) -> float:
 
 def _step_curve(step: Step, orders: Array, relation: Relation) -> Array:
     match step:
+        case events.BestOf():
+            return _best_of_curve(step, orders, relation)
         case events.SampledWithoutReplacement(sampling_rate=rate, event=noise):
             require_replace(relation)
             return _fixed_size_curve(rate, noise, orders)
@@ -133,6 +136,14 @@ def _step_curve(step: Step, orders: Array, relation: Relation) -> Array:
             )
         case _:
             return _unsampled_curve(step, orders, 2.0 if relation == "replace" else 1.0)
+
+
+def _best_of_curve(step: events.BestOf, orders: Array, relation: Relation) -> Array:
+    """Return the curve of a selection. A trial draws its event in public, so its curve is the largest of theirs."""
+    grid = np.unique(np.concatenate([orders, ORDERS, SELECTION_ORDERS]))
+    trial = np.maximum.reduce([curve(event, grid, relation) for event in step.trials])
+    whole = selection.best_of_curve(step.count, grid, trial, lambda epsilon: _delta(grid, trial, epsilon))
+    return whole[np.searchsorted(grid, orders)]
 
 
 def _fixed_size_curve(rate: float, noise: Noise, orders: Array) -> Array:

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.part import Count, Flag, Index, from_plain, part
-from discreet.privacy.events import Event, has_sampling
+from discreet.privacy.events import Event, has_sampling, has_selection
 from discreet.words import fill
 
 Relation: TypeAlias = Literal["add_or_remove", "zero_out", "replace"]
@@ -102,6 +102,11 @@ class Release:
             raise UnsoundCombination(
                 "The server sees which clients take part, so sampling clients hides nothing from it.",
                 fix="Price the event without the sampling, or give the guarantee against the public.",
+            )
+        if self.view != "public" and has_selection(self.event):
+            raise UnsoundCombination(
+                f"The {self.view} takes part in every trial, so releasing only the best one hides nothing from it.",
+                fix="Give the guarantee against the public, or count every trial: mode compose.",
             )
 
 

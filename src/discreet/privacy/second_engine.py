@@ -16,9 +16,10 @@ import numpy as np
 from discreet.errors import Unsupported
 from discreet.extras import is_installed
 from discreet.privacy import events
-from discreet.privacy.events import Event, Step, replace_noise, scale_sensitivity, step_noise, steps
+from discreet.privacy.events import BestOf, Event, Step, noisy_steps, replace_noise, scale_sensitivity, step_noise, steps
 from discreet.privacy.noise_pairs import log_binomial
 from discreet.privacy.release import Relation
+from discreet.privacy.trial_count import TruncatedNegativeBinomial
 from discreet.words import fill
 
 FINEST, COARSEST = 1e-6, 1e-4  # of the grid's interval: finer drowns in its rounding, coarser shows in the third digit
@@ -55,7 +56,10 @@ def epsilon(event: Event, delta: float, relation: Relation = "add_or_remove") ->
     reason = unsupported_reason(event, relation)
     if reason is not None:
         return SecondOpinion(engine, None, reason)
-    if any(isinstance(step_noise(step), events.DiscreteGaussianNoise) or _is_fixed_size(step) for step in steps(event)):
+    if any(
+        isinstance(step_noise(step), events.DiscreteGaussianNoise | BestOf) or _is_fixed_size(step)
+        for step in steps(event)
+    ):
         return _by_rdp(event, delta, relation, f"{engine} RDP")
     return _by_pld(event, delta, relation, f"{engine} PLD")
 
@@ -64,6 +68,8 @@ def unsupported_reason(event: Event, relation: Relation = "add_or_remove") -> st
     """Return None if dp-accounting covers the event, else the reason why it doesn't."""
     all_steps = list(steps(event))
     for step in all_steps:
+        if isinstance(step, BestOf) and (reason := _unsupported_selection(step, relation)) is not None:
+            return reason
         noise = step_noise(step)
         if isinstance(noise, events.SkellamNoise):
             return fill("second.skellam")
@@ -78,7 +84,9 @@ def unsupported_reason(event: Event, relation: Relation = "add_or_remove") -> st
         if _is_fixed_size(step) and relation != "replace":
             return fill("second.fixed_size_relation")
     poisson = [step for step in all_steps if isinstance(step, events.PoissonSampled)]
-    only_rdp = [step for step in all_steps if _is_fixed_size(step) or isinstance(step, events.DiscreteGaussianNoise)]
+    only_rdp = [
+        step for step in all_steps if _is_fixed_size(step) or isinstance(step, events.DiscreteGaussianNoise | BestOf)
+    ]
     if poisson and any(map(_is_fixed_size, only_rdp)):
         return fill("second.mixed_sampling")
     if only_rdp and any(isinstance(step.event, events.LaplaceNoise) for step in poisson):
@@ -91,6 +99,20 @@ def unsupported_reason(event: Event, relation: Relation = "add_or_remove") -> st
         # Doubling the sensitivity is no way out: replacing under sampling is not dominated by the add-or-remove pair.
         return fill("second.sampled_replace")
     return None
+
+
+def _unsupported_selection(step: BestOf, relation: Relation) -> str | None:
+    """Return why dp-accounting's RDP does not cover the best of several trials; None if it does."""
+    if len(step.trials) > 1:
+        return fill("second.several_trials")
+    if isinstance(step.count, TruncatedNegativeBinomial) and step.count.shape < 0:
+        return fill("second.negative_shape")
+    sampled = [inner for inner in noisy_steps(step) if isinstance(inner, events.Sampled)]
+    if any(not isinstance(inner, events.PoissonSampled) for inner in sampled) or (sampled and relation == "replace"):
+        return fill("second.sampled_trials")
+    if any(isinstance(inner.event, events.LaplaceNoise) for inner in sampled):
+        return fill("second.sampled_laplace")
+    return unsupported_reason(step.trials[0], relation)
 
 
 def to_dp_accounting(event: Event) -> Any:
@@ -126,6 +148,9 @@ def _to_their_step(step: Step) -> Any:
             raise Unsupported("dp-accounting has no sums of discrete Gaussians.", fix="Use our RDP.")
         case events.PoissonSampledGroup():
             raise Unsupported("dp-accounting has groups in Gaussian noise only.", fix="Use our RDP.")
+        case BestOf(count=count):
+            shape = count.shape if isinstance(count, TruncatedNegativeBinomial) else math.inf
+            return theirs.dp_event.RepeatAndSelectDpEvent(to_dp_accounting(step.trials[0]), count.mean, shape)
 
 
 def _by_pld(event: Event, delta: float, relation: Relation, engine: str) -> SecondOpinion:

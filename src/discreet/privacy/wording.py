@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Literal
 
 from discreet.privacy import events
-from discreet.privacy.events import Event, Step, steps
+from discreet.privacy.events import BestOf, Event, Step, steps
 from discreet.privacy.release import Person, Relation, Unit, View, list_clients
 from discreet.words import fill
 
@@ -69,6 +69,9 @@ def _describe_step(step: Step) -> str:
         case events.SampledWithoutReplacement():
             drawn = {"cohort": f"{step.cohort:,}", "population": f"{step.population:,}"}
             return fill("event.sampled_without_replacement", noise=_describe_step(step.event), **drawn)
+        case BestOf(count=count, trials=trials):
+            whole = fill("event.best_of", trial=describe_event(trials[0]), mean=compact(count.mean, 4))
+            return whole if len(trials) == 1 else fill("event.more_trials", best_of=whole, more=len(trials) - 1)
         case events.GaussianNoise() | events.LaplaceNoise():
             return fill(f"event.{step.kind}", multiplier=round_up(step.noise_multiplier, 6))
         case _:

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from discreet.errors import Unsupported
-from discreet.privacy.events import Composed, Event, SampledWithoutReplacement, steps
+from discreet.privacy.events import Composed, Event, SampledWithoutReplacement, noisy_steps
 from discreet.privacy.groups import clients_event, person_event
 from discreet.privacy.ledger.entries import Budget
 from discreet.privacy.release import Person, Relation, Release, Unit, View
@@ -153,7 +153,7 @@ def _check_relation(charge: Charge, budget: Budget) -> Charge:
 
 @lru_cache(maxsize=65536)
 def _has_fixed_size_sampling(event: Event) -> bool:
-    return any(isinstance(step, SampledWithoutReplacement) for step in steps(event))
+    return any(isinstance(step, SampledWithoutReplacement) for step in noisy_steps(event))
 
 
 def _describe_releases(releases: Sequence[Release]) -> str:
