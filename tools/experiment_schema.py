@@ -42,6 +42,7 @@ OWN: Schema = {
 }
 ALIASES: list[tuple[Any, Schema]] = [
     (part.Real, {"type": "number"}),
+    (part.Number, {"type": "number"}),
     (part.Positive, {"type": "number", "exclusiveMinimum": 0}),
     (part.NonNegative, {"type": "number", "minimum": 0}),
     (part.Rate, {"type": "number", "exclusiveMinimum": 0, "maximum": 1}),

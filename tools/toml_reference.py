@@ -24,6 +24,7 @@ from discreet.experiment.configuration.experiment_file import Experiment
 PAGE = ROOT / "docs" / "reference" / "toml.md"
 WORDS = {
     "Real": "number",
+    "Number": "number",
     "Positive": "number above 0",
     "NonNegative": "number of at least 0",
     "Rate": "number above 0, at most 1",

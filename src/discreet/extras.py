@@ -20,6 +20,7 @@ EXTRAS = {
     "dp_accounting": "check",
     "tensorboard": "tensorboard",
     "mlflow": "mlflow",
+    "optuna": "tune",
 }  # by the name that is imported
 
 

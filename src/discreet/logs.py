@@ -63,6 +63,7 @@ class Fields(TypedDict, total=False):
 
 FIELDS = frozenset(Fields.__annotations__)
 _bound_fields: ContextVar[Mapping[str, Any]] = ContextVar("discreet_log_fields", default={})  # noqa: B039 - never changed
+_is_silenced: ContextVar[bool] = ContextVar("discreet_log_silenced", default=False)
 
 logging.getLogger(ROOT).addHandler(logging.NullHandler())  # otherwise Python prints warnings on stderr
 
@@ -76,7 +77,7 @@ class Log:
     @property
     def is_silent(self) -> bool:
         """Whether nobody wants milestones, so that what they need should not be computed."""
-        return not self._logger.isEnabledFor(logging.INFO)
+        return _is_silenced.get() or not self._logger.isEnabledFor(logging.INFO)
 
     def debug(self, event: str, **fields: Unpack[Fields]) -> None:
         """Write a detail, which only somebody who looks for a fault wants to see."""
@@ -95,7 +96,7 @@ class Log:
         self._write(logging.ERROR, event, fields)
 
     def _write(self, level: int, event: str, fields: Fields) -> None:
-        if not self._logger.isEnabledFor(level):
+        if _is_silenced.get() or not self._logger.isEnabledFor(level):
             return
         named: dict[str, Any] = {**_bound_fields.get(), **fields}
         plain = {name: _plain_value(value) for name, value in named.items() if value is not None}
@@ -115,6 +116,16 @@ def bind_fields(**fields: Unpack[Fields]) -> Iterator[None]:
         yield
     finally:
         _bound_fields.reset(token)
+
+
+@contextmanager
+def silence_events() -> Iterator[None]:
+    """Write no event inside the block, because how many there are is a secret."""
+    token = _is_silenced.set(True)
+    try:
+        yield
+    finally:
+        _is_silenced.reset(token)
 
 
 def _plain_value(value: Any) -> str | int | float | bool:

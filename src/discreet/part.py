@@ -167,6 +167,7 @@ def _number_where(convert: Callable[[Any], Any], holds: Callable[[Any], bool], a
 
 
 Real = Annotated[float, BeforeValidator(_real)]
+Number: TypeAlias = Annotated[int, BeforeValidator(_whole_number)] | Annotated[float, BeforeValidator(_real)]
 Positive = Annotated[float, _number_where(_real, lambda x: x > 0, "above 0")]
 NonNegative = Annotated[float, _number_where(_real, lambda x: x >= 0, "at least 0")]
 Rate = Annotated[float, _number_where(_real, lambda x: 0 < x <= 1, "above 0 and at most 1")]

@@ -76,7 +76,7 @@ def _aliases(tree: ast.Module) -> Iterator[str]:
     if any(ast.unparse(node).startswith("if __name__ == '__main__'") for node in tree.body):
         yield "a module that runs as __main__ has a logger of this name, which nobody listens to"
     for name in (name for node in imports for name in node.names):
-        if name.asname is not None or name.name not in ("get_log", "bind_fields"):
+        if name.asname is not None or name.name not in ("get_log", "bind_fields", "silence_events"):
             yield f"import of {name.name} under another name, or past get_log and bind_fields"
     usual = {id(call.func) for call in log_calls(tree)}
     usual |= {id(call.func.value) for call in log_calls(tree) if isinstance(call.func, ast.Attribute)}

@@ -27,6 +27,7 @@ from discreet.cli import (
     trust,
 )
 from discreet.cli import run as run_command
+from discreet.cli import tune as tune_command
 from discreet.cli.help_page import use_plain_help
 from discreet.cli.log_options import add_log_options
 from discreet.cli.output import emit, print_error
@@ -77,6 +78,7 @@ app.command("init", epilog=init.EPILOG)(init.init)
 app.command("plan", epilog=plan.EPILOG)(plan.plan)
 app.command("run", epilog=run_command.EPILOG)(run_command.run)
 app.command("compare", epilog=compare.EPILOG)(compare.compare)
+app.command("tune", epilog=tune_command.EPILOG)(tune_command.tune)
 app.command("predict", epilog=predict.EPILOG)(predict.predict)
 app.command("export", epilog=export.EPILOG)(export.export)
 app.command("report", epilog=report.EPILOG)(report.report)

@@ -251,8 +251,8 @@ def card_entries(card: Guarantee) -> list[tuple[str, str]]:
 
 
 def _describe_accountant(name: str) -> str:
-    """Describe one of our two accountants; a card of another version may name one that is not known here."""
-    return fill(f"accountant.{name}") if name in ("pld", "rdp") else name
+    """Describe one of our accountants; a card of another version may name one that is not known here."""
+    return fill(f"accountant.{name}") if name in ("pld", "rdp", "filter") else name
 
 
 def _describe_second(second: SecondValue) -> str:

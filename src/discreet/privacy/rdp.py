@@ -62,9 +62,13 @@ def delta(event: Event, epsilon: float, relation: Relation = "add_or_remove", *,
 
 def true_positive_rate(event: Event, false_positive_rate: float, relation: Relation = "add_or_remove") -> float:
     """Return a bound on how often an attack detects the unit: TPR ≤ δ(ε) + e^ε·FPR for every ε."""
-    values = curve(event, ORDERS, relation)
+    return true_positive_rate_at(ORDERS, curve(event, ORDERS, relation), false_positive_rate)
+
+
+def true_positive_rate_at(orders: Array, values: Array, false_positive_rate: float) -> float:
+    """Return the same bound from the Rényi divergences at these orders."""
     candidates = np.linspace(0.0, -math.log(false_positive_rate), 400)
-    return min(1.0, min(_delta(ORDERS, values, at) + math.exp(at) * false_positive_rate for at in candidates.tolist()))
+    return min(1.0, min(_delta(orders, values, at) + math.exp(at) * false_positive_rate for at in candidates.tolist()))
 
 
 def curve(event: Event, orders: Array, relation: Relation = "add_or_remove") -> Array:

@@ -16,7 +16,16 @@ import numpy as np
 from discreet.errors import Unsupported
 from discreet.extras import is_installed
 from discreet.privacy import events
-from discreet.privacy.events import BestOf, Event, Step, noisy_steps, replace_noise, scale_sensitivity, step_noise, steps
+from discreet.privacy.events import (
+    BestOf,
+    Event,
+    Step,
+    noisy_steps,
+    replace_noise,
+    scale_sensitivity,
+    step_noise,
+    steps,
+)
 from discreet.privacy.noise_pairs import log_binomial
 from discreet.privacy.release import Relation
 from discreet.privacy.trial_count import TruncatedNegativeBinomial

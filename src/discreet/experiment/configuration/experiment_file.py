@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeAlias
 
+from pydantic import Field
+
 from discreet.algorithms.algorithm import Algorithm
 from discreet.contract import contract
 from discreet.data.tasks.any_task import AnyTask
@@ -17,6 +19,7 @@ from discreet.experiment.configuration import toml_document
 from discreet.experiment.configuration.algorithm_table import AnyAlgorithm, build_own_algorithm
 from discreet.experiment.configuration.run_settings import RunSettings
 from discreet.experiment.configuration.starter_files import BUILT_IN
+from discreet.experiment.configuration.tune_table import Tune
 from discreet.experiment.promise.promise import Privacy
 from discreet.lazy_torch import Tensor, torch
 from discreet.models import AnyModel
@@ -53,6 +56,7 @@ class Experiment(RunSettings):
         metric: A metric of your own, as "file.py:function" or a table.
         privacy: The promise. Without it, nothing is promised.
         algorithm: What happens in a round: a recipe, or the parts one by one.
+        tune: What `discreet tune` searches. No other command reads it.
     """
 
     task: AnyTask
@@ -61,6 +65,7 @@ class Experiment(RunSettings):
     metric: AnyMetric = None
     privacy: Privacy | None = None
     algorithm: AnyAlgorithm
+    tune: Annotated[Tune | None, Field(exclude_if=lambda tune: tune is None)] = None
 
     def load_task(self, generator: torch.Generator, paths: Paths) -> Task:
         """Load the data. A promise for one person bounds the rows of each person."""

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from discreet.algorithms import claims
@@ -17,13 +18,37 @@ from discreet.privacy import accountant
 from discreet.privacy.card_lines import Line, as_line
 from discreet.privacy.guarantee import Claim, Guarantee, LedgerMark, split_by_largest_epsilon
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.release import Unit
+from discreet.privacy.release import Release, Unit
 from discreet.privacy.text_card import WIDTH
 from discreet.privacy.wording import compact, describe_event, describe_unit, round_up, unit_name
 from discreet.words import fill
 
 if TYPE_CHECKING:
     from discreet.experiment.job import Job
+
+
+@dataclass(frozen=True)
+class SearchTerms:
+    """What a search adds to the cards of the trial that it releases.
+
+    Attributes:
+        releases: What the whole search reveals, instead of what the trial reveals.
+        assumptions: Further assumptions.
+        claims: Numbers that leave out the search, which are printed but not certified.
+    """
+
+    releases: tuple[Release, ...]
+    assumptions: tuple[Line, ...]
+    claims: tuple[Claim, ...] = ()
+
+
+def name_search(line: Line) -> Line:
+    """Return a line of a trial's card as the card of the whole search has it."""
+    changed = {
+        fill("assumes.this_run"): fill("assumes.this_search"),
+        fill("not_covered.tuning"): fill("not_covered.tuning_beyond"),
+    }
+    return Line(changed.get(str(line), str(line)), line.source)
 
 
 def certify_run(
@@ -36,6 +61,7 @@ def certify_run(
     metrics: Collection[str] | None = None,
     code_stamps: Collection[str] = (),
     is_stop_chosen: bool = False,
+    search: SearchTerms | None = None,
 ) -> list[Guarantee]:
     """Certify every guarantee of the first `completed` rounds, the promised one first.
 
@@ -47,6 +73,7 @@ def certify_run(
         code_stamps: Stamps of the code that took part in the run so far.
         is_stop_chosen: Whether someone who saw the rounds decided that no more follow. What they saw may be the reason,
             so all rounds of the plan are counted: the rounds that were left out count as planned.
+        search: What a search adds, if the run is the trial that it releases.
     """
     counted = terms.rounds if is_stop_chosen else completed
     if is_stop_chosen and released is not None:
@@ -56,6 +83,8 @@ def certify_run(
     delta = terms.privacy.delta if terms.privacy else run_spending.DEFAULT_DELTA
     others = () if terms.deployment is None else terms.deployment.other_runs()
     cards, assumed = [], run_assumptions(terms, CountedRounds(completed, counted, released, others, shared))
+    if search is not None:
+        assumed = [*(name_search(line) for line in assumed), *search.assumptions]
     evaluated = terms.metric_names if metrics is None else metrics
     uncovered = list(_uncovered_lines(terms, state["budgets"] if state and shared else [], others, evaluated))
     if is_stop_chosen:
@@ -65,13 +94,17 @@ def certify_run(
         happened = run_spending.first_rounds(released, joined)
         claimed = joined if happened is None else len(happened)
         stated = claims.paper_claims(kind.algorithm, claimed, terms.population) if claimed else []
-        for release in run_spending.certifiable_releases(kind, joined, terms.population, happened):
+        alone = run_spending.certifiable_releases(kind, joined, terms.population, happened)
+        for release in alone if search is None else search.releases:
             certified = Guarantee.certify(
                 release,
                 delta,
                 assumptions=[*release_lines(terms, kind.algorithm, release), *assumed],
                 not_covered=uncovered,
-                claims=[_certify_claim(claim, delta) for claim in stated if claim.release.unit == release.unit],
+                claims=[
+                    *(_certify_claim(claim, delta) for claim in stated if claim.release.unit == release.unit),
+                    *(() if search is None else search.claims),
+                ],
                 ledger=mark,
                 in_run=True,
                 on_word_of=[own.title for own in trusted_parts(terms.algorithm)],

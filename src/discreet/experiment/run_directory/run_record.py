@@ -24,7 +24,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -224,8 +224,38 @@ class RunRecord:
 
     def write_outcome(self, model: Mapping[str, Tensor], guarantee: Mapping[str, Any], card: str) -> None:
         write_durably(self.path / "model.safetensors", tensor_bytes(model))
+        self.write_card(guarantee, card)
+
+    def publish(self, path: Path, ledger: Path | None) -> "RunRecord":
+        """Write a finished run once more, as the best trial of a search; its card is still to be written.
+
+        The ε of single rounds is left out: it is that of the trial alone, and the trial was chosen among others.
+
+        Args:
+            path: Where to create the directory.
+            ledger: The ledger that counts the search. None if nothing is counted.
+        """
+        names = ("resolved.toml", "environment.json", run_files.TABLE, "experiment.toml")
+        texts = {name: self.read_text(name) for name in names if (self.path / name).exists()}
+        rounds = [{key: value for key, value in line.items() if key != "epsilon"} for line in self.read_rounds()]
+        texts["rounds.jsonl"] = "".join(json.dumps(line) + "\n" for line in rounds)
+        identity = replace(self.identity, ledger=None if ledger is None else str(ledger), private=ledger is not None)
+
+        def copy_model(draft: Path) -> None:
+            write_durably(draft / "model.safetensors", (self.path / "model.safetensors").read_bytes())
+
+        return RunRecord.create(path, identity, texts, copy_model)
+
+    def write_card(self, guarantee: Mapping[str, Any], card: str) -> None:
+        """Write the card of a run that has a model."""
         write_durably(self.path / "guarantee.txt", f"{card}\n".encode())
         write_durably(self.path / "guarantee.json", _json_bytes(guarantee))  # last: with it the run counts as ended
+
+    def remove_card(self) -> None:
+        """Remove the card and all pages made from it, since a search that goes on spends more than they say."""
+        for name in OUTCOME[:-1]:
+            (self.path / name).unlink(missing_ok=True)
+        sync_directory(self.path)
 
     def remove_outcome(self) -> None:
         """Remove the outcome of an earlier stop, before the next round is reserved.

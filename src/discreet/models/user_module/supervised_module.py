@@ -109,6 +109,23 @@ class SupervisedModule:
             losses = torch.cat([self._losses(*piece) for piece in pieces])
             return self._compute_metrics(outputs, targets) | {"loss": float(losses.double().mean())}
 
+    def count_correct(
+        self, params: Params, inputs: Tensor, targets: Tensor, input_scale: InputScale | None = None
+    ) -> int:
+        """Count the examples whose most likely class is their label, in eval mode.
+
+        Guarantee: one example moves the count by at most 1. A network that runs code of the user's own, or that mixes
+        the examples of a batch, gets one example at a time, each on a fresh copy.
+        """
+        module = standardise_inputs(self.module_with_params(params), input_scale)
+        is_alone = self._needs_copies or not self.loss.independent
+        size, right = 1 if is_alone else EVALUATION_BATCH, 0
+        with torch.no_grad():
+            for chunk, labels in zip(_split_chunks(inputs, size), _split_chunks(targets, size), strict=True):
+                outputs = self._tensor((fresh_copy(module) if is_alone else module)(chunk))
+                right += int(_predicts(outputs, labels).reshape(len(labels), -1).all(dim=1).sum())
+        return right
+
     def module_with_params(self, params: Params) -> nn.Module:
         """Return a plain copy of the module with these parameters, on their device, in eval mode."""
         name, now = next(iter(params.items()))
@@ -234,10 +251,8 @@ class SupervisedModule:
         metrics = {}
         if self.kind == "regression":
             metrics["mse"] = float((align_shapes(outputs, targets) - targets).double().square().mean())
-        elif outputs.numel() == targets.numel():  # one number for two classes: its sign is the prediction
-            metrics["accuracy"] = float(((outputs.reshape(targets.shape) > 0) == targets).double().mean())
-        elif outputs.dim() == targets.dim() + 1:
-            metrics["accuracy"] = float((outputs.argmax(dim=1) == targets).double().mean())
+        elif outputs.numel() == targets.numel() or outputs.dim() == targets.dim() + 1:
+            metrics["accuracy"] = float(_predicts(outputs, targets).double().mean())
         if self._metric is not None:
             try:
                 metrics |= module_trial.metric_values(self._metric, outputs, targets)
@@ -246,5 +261,12 @@ class SupervisedModule:
         return metrics
 
 
-def _split_chunks(values: Tensor) -> list[Tensor]:
-    return [values[first : first + EVALUATION_BATCH] for first in range(0, len(values), EVALUATION_BATCH)]
+def _predicts(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Return which targets are predicted. One number for two classes predicts by its sign, several by the largest."""
+    if outputs.numel() == targets.numel():
+        return (outputs.reshape(targets.shape) > 0) == targets
+    return outputs.argmax(dim=1) == targets
+
+
+def _split_chunks(values: Tensor, size: int = EVALUATION_BATCH) -> list[Tensor]:
+    return [values[first : first + size] for first in range(0, len(values), size)]
