@@ -106,8 +106,9 @@ class SchemaWriter:
             note.discriminator in ("kind", kind_tag) for note in notes if isinstance(note, Discriminator | FieldInfo)
         )
         schema = self._tagged_schema(kind) if is_tagged else self.schema_of(kind)
-        if records(kind) and any(isinstance(note, BeforeValidator) for note in notes):  # a kind is short for its table
-            schema = _join_choices([{"enum": [name for record in records(kind) for name in _kinds(record)]}, schema])
+        names = [name for record in records(kind) for name in _kinds(record)]
+        if names and any(isinstance(note, BeforeValidator) for note in notes):  # a kind is short for its table
+            schema = _join_choices([{"enum": names}, schema])
         if any(isinstance(note, OwnPart) for note in notes):
             schema = _join_choices([schema, OWN])
         return schema

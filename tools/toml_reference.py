@@ -202,6 +202,8 @@ def page() -> str:
     for name, hint in parts.items():
         if len(records(hint)) > 1:
             lines += [f"### `[algorithm.{name}]`\n", *choices(Algorithm, name, 4)]
+    searched = records(get_type_hints(Experiment, include_extras=True)["tune"])[0]
+    lines += section(searched, 2, "`[tune]`: what `discreet tune` searches")
     lines += ["## `[engine]`: who computes\n", *choices(Experiment, "engine", 3), "## Tables inside these\n"]
     hints = [*get_type_hints(Experiment, include_extras=True).values(), *parts.values()]
     lines += nested_records([Experiment, *(record for hint in hints for record in records(hint))])

@@ -17,6 +17,7 @@ AREAS = {
     "reuse": "Noise that is drawn twice",
     "sampling": "Sampling: who joins, and how much that amplifies",
     "secure_sums": "Secure sums: masks, shares, signatures",
+    "selection": "Searches: the best of several trials, and their scores",
     "streams": "Streams: names and keys of randomness",
 }
 HEAD = """\

@@ -88,7 +88,7 @@ COUNTS = st.one_of(
 @example(([0.999, 0.001], [0.998, 0.002]), TruncatedNegativeBinomial(shape=1.0, stop_probability=0.001))
 @example(([0.999, 0.001], [0.998, 0.002]), TruncatedNegativeBinomial(shape=4.0, stop_probability=0.01))
 @example(([0.99, 0.01], [0.96, 0.04]), PoissonTrials(mean=20.0))
-@example(([0.5, 0.5], [2.0, 1.0]), PoissonTrials(mean=0.5))  # Theorem 6 as it is printed fails here
+@example(([0.5, 0.5], [2.0, 1.0]), PoissonTrials(mean=0.5))  # needs the chance of no trial
 def test_the_bound_covers_every_selection_that_can_be_enumerated(pair, count):
     p, q = (np.array(masses) / sum(masses) for masses in pair)
     true, bound = brute_force_bound(count, p, q)

@@ -91,6 +91,7 @@ def tune(
 
 
 def _search_at_random(builder: "TrialBuilder", folder: Path, shared: Path | None, as_json: bool) -> None:
+    from discreet import api
     from discreet.experiment.run_directory.run_record import check_path_is_free
     from discreet.experiment.tuning import random_search
 
@@ -104,6 +105,8 @@ def _search_at_random(builder: "TrialBuilder", folder: Path, shared: Path | None
         )
     ledger = random_search.open_ledger(plan, folder, shared)
     winner = random_search.run_search(builder, plan, folder, ledger)
+    if winner is not None:
+        api.write_page(winner.record.path)
     page = _write_random_page(builder, plan, winner, folder)
     data = {
         "mode": "random",
@@ -161,7 +164,7 @@ def _write_random_page(builder: "TrialBuilder", plan: "RandomPlan", winner: "Win
     from discreet.report import search_page
 
     best = None if winner is None else search_page.Trial(winner.settings, winner.score)
-    sentences = [] if winner is None else [*winner.guarantees[0].assumptions]
+    sentences = [] if winner is None else _page_sentences(winner.guarantees[0])
     page = search_page.Search(
         builder.file.name,
         plan.tune.metric,
@@ -178,6 +181,7 @@ def _write_random_page(builder: "TrialBuilder", plan: "RandomPlan", winner: "Win
 def _search_by_composing(
     builder: "TrialBuilder", wanted: "Tune", folder: Path, ledger: Path | None, key_dir: Path | None, as_json: bool
 ) -> None:
+    from discreet import api
     from discreet.experiment.tuning import composed_search, search_card
     from discreet.experiment.tuning.search_files import SearchFiles, digest_experiment
 
@@ -192,6 +196,8 @@ def _search_by_composing(
         observer = _Quiet() if as_json else _Lines(plan)
         end = composed_search.ComposedSearch(builder, plan, files, identity, key_dir, observer).run()
         cards = search_card.write_search_card(builder, plan, end.trials, files.best)
+        if cards:
+            api.write_page(files.best)
     page = _write_page(builder, plan, end, cards, folder)
     best = composed_search.best_trial(plan.tune, end.trials)
     kept = None if plan.ledger is None else files.best
@@ -214,6 +220,10 @@ def _search_by_composing(
         raise typer.Exit(3 if end.is_refused else 1)
 
 
+def _short(value: Any) -> str:
+    return compact(value, 4) if isinstance(value, float) else str(value)
+
+
 def _naive(end: "SearchEnd") -> float | None:
     return max((trial.epsilon for trial in end.trials if trial.epsilon is not None), default=None)
 
@@ -231,7 +241,7 @@ def _composed_lines(
         names = list(end.trials[0].settings)
         table = text_table("trial", *names, plan.tune.metric, right={"trial", plan.tune.metric}, gap=2)
         for trial in end.trials:
-            values = (str(trial.settings[name]) for name in names)
+            values = (_short(trial.settings[name]) for name in names)
             table.add_row(str(trial.number + 1), *values, compact(trial.score, 4))
         yield table
         yield ""
@@ -250,6 +260,13 @@ def _composed_lines(
         yield end.stopped
 
 
+def _page_sentences(card: "Guarantee") -> list[str]:
+    """Return what the card says about the search itself, and where the rest is."""
+    about = ("trial", "score")
+    said = [sentence for sentence in card.assumptions if any(word in sentence for word in about)]
+    return [card.sentence(), *said, "The whole card is in best/guarantee.txt, and the report in best/report.html."]
+
+
 def _write_page(
     builder: "TrialBuilder", plan: "ComposedPlan", end: "SearchEnd", cards: "list[Guarantee]", folder: Path
 ) -> Path:
@@ -263,7 +280,7 @@ def _write_page(
         verdict, mood, sentences = "No trial has a score yet.", "none", []
     else:
         verdict, mood = _describe_cost(plan.budget.epsilon, plan.budget.delta, naive), "good"
-        sentences = [sentence for card in cards for sentence in card.assumptions]
+        sentences = [sentence for card in cards for sentence in _page_sentences(card)]
     page = search_page.Search(
         builder.file.name,
         plan.tune.metric,
@@ -291,8 +308,6 @@ class _Lines(_Quiet):
     plan: "ComposedPlan"
 
     def finish_trial(self, trial: "ScoredTrial") -> None:
-        from discreet.experiment.tuning.search_space import format_settings
-
-        settings = "  ".join(format_settings(trial.settings))
+        settings = "  ".join(f"{name}={_short(value)}" for name, value in trial.settings.items())
         score = f"{self.plan.tune.metric} {compact(trial.score, 4)}"
         print_note(f"{trial.number + 1}/{self.plan.trials}  {settings}: {score}")

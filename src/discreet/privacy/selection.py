@@ -17,8 +17,8 @@ def best_of_curve(count: TrialCount, orders: Array, trial: Array, trial_delta: C
     Guarantee: an upper bound at each order, if K is drawn from `count` without looking at the data and stays secret,
     the trials are independent and equally distributed, and each is compared by what it releases itself. Theorem 2 of
     Papernot & Steinke (2022) for truncated negative binomial numbers, Theorem 6 for Poisson ones. A Poisson number may
-    be zero: the chance e^(−μ) of that is added to e^((λ−1)ε'), since without it the bound as printed is too small for
-    few trials (for coins of ½ and ⅓, μ = ½ and λ = 2 it gives 0, and 0.048 is true).
+    be zero: the chance e^(−μ) of that is added to e^((λ−1)ε'), since without it the bound is too small for fewer
+    than one trial on average (for coins of ½ and ⅓, μ = ½ and λ = 2 it gives 0, and 0.048 is true).
 
     Args:
         count: The distribution of the number of trials.

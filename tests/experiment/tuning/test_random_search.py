@@ -15,7 +15,7 @@ from discreet.experiment.tuning import random_search
 from discreet.experiment.tuning.trial_score import Scorer
 from discreet.part import to_plain
 from discreet.privacy import accountant
-from discreet.privacy.events import BestOf
+from discreet.privacy.events import BestOf, DiscreteGaussianNoise, steps
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.report.verdict import judge
 from tests.experiment.tuning.searches import draw, make_builder, write_file
@@ -88,6 +88,7 @@ def test_nothing_of_the_other_trials_is_left_on_the_disk(file, tmp_path, monkeyp
     draw(file, tmp_path / "out", 3)
     assert list(hidden.iterdir()) == []
     assert not list((tmp_path / "state").rglob("*.key"))
+    assert "started" not in json.loads((tmp_path / "out/best/environment.json").read_text())  # after the trials before
 
 
 def test_the_trial_with_the_best_score_is_the_one_that_leaves(file, tmp_path, monkeypatch):
@@ -119,6 +120,13 @@ rounds = { choices = [1, 4] }
     for trial in release.event.trials:
         alone = BestOf(count=release.event.count, trials=(trial,))
         assert accountant.epsilon(alone, plan.delta, release.relation) <= plan.epsilon + 1e-9
+
+
+def test_the_price_of_a_trial_has_its_score_in_it(file):
+    plan = random_search.plan_search(make_builder(file, "tune.mode=random"), lambda *_: None)
+    score = DiscreteGaussianNoise(variance=plan.scorer.deviation**2, l2_sensitivity=1.0)
+    (release,) = [release for release in plan.whole if release.unit == "example"]
+    assert all(score in steps(trial) for trial in release.event.trials)
 
 
 def test_a_number_of_zero_trials_releases_nothing(file, tmp_path):

@@ -229,7 +229,8 @@ class RunRecord:
     def publish(self, path: Path, ledger: Path | None) -> "RunRecord":
         """Write a finished run once more, as the best trial of a search; its card is still to be written.
 
-        The ε of single rounds is left out: it is that of the trial alone, and the trial was chosen among others.
+        The ε of single rounds is left out: it is that of the trial alone, and the trial was chosen among others. So is
+        when the trial began, which shows how many were made before.
 
         Args:
             path: Where to create the directory.
@@ -239,6 +240,9 @@ class RunRecord:
         texts = {name: self.read_text(name) for name in names if (self.path / name).exists()}
         rounds = [{key: value for key, value in line.items() if key != "epsilon"} for line in self.read_rounds()]
         texts["rounds.jsonl"] = "".join(json.dumps(line) + "\n" for line in rounds)
+        known = json.loads(texts["environment.json"])
+        known.pop("started", None)
+        texts["environment.json"] = _json_bytes(known).decode()
         identity = replace(self.identity, ledger=None if ledger is None else str(ledger), private=ledger is not None)
 
         def copy_model(draft: Path) -> None:
