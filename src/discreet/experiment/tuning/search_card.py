@@ -62,7 +62,8 @@ def _whole_card(
     """Return the card of the best trial with the guarantee of the whole search.
 
     Guarantee: ε is the budget of the filter, which holds however later trials depend on earlier scores (Feldman &
-    Zrnic 2021). What was spent of it is no guarantee by itself, since that depends on the scores.
+    Zrnic 2021). What was spent of it is no guarantee by itself, since that depends on the scores. The budget is for the
+    promised unit, and for a view that sees at least as much as the promised one.
     """
     state = next(each for each in book.summary()["budgets"] if from_plain(Budget, _budget_fields(each)) == budget)
     order = np.array([state["order"]])
@@ -76,9 +77,7 @@ def _whole_card(
     assumed.append(search_price.describe_scores(plan.scorer))
     return replace(
         alone,
-        unit=budget.unit,
         relation=budget.relation,
-        view=budget.view,
         epsilon=budget.epsilon,
         delta=budget.delta,
         event=Composed(events=events),
