@@ -260,3 +260,32 @@ def test_what_averaging_cannot_mean_is_refused_in_one_sentence(wrong: str, discr
     ran = discreet(f"account averaging {wrong}")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.count("\n") == 1
+
+
+SAMPLED = "account gaussian --noise-multiplier 1 --sampling-rate 0.01 --steps 1000"
+
+
+def test_the_best_of_a_random_number_of_trials_costs_more_than_one_and_less_than_all(discreet):
+    one, ten = discreet(f"{SAMPLED} --json").json, discreet(f"{SAMPLED}0 --json").json
+    best = discreet(f"{SAMPLED} --expected-trials 10 --check --json").json
+    assert one["epsilon"] < best["epsilon"] < ten["epsilon"]
+    assert best["event"]["kind"] == "best_of"
+    assert best["expected_trials"] == 10
+    assert best["second_engine"]["epsilon"] == pytest.approx(best["epsilon"], rel=0.02)
+
+
+def test_noise_can_be_found_for_the_best_of_several_trials(discreet):
+    found = discreet(
+        "account gaussian --epsilon 2 --sampling-rate 0.01 --steps 100 --expected-trials 5 --trials logarithmic --json"
+    ).json
+    assert found["found"] == "noise_multiplier"
+    assert 1.9 < found["epsilon"] <= 2
+
+
+def test_the_card_of_a_selection_holds_against_the_public_only(discreet):
+    refused = discreet(f"{SAMPLED} --expected-trials 10 --card")
+    assert refused.code == 2
+    assert "every trial" in refused.err
+    card = discreet(f"{SAMPLED} --expected-trials 10 --card --view public --relation zero-out")
+    assert "best of a secret number of trials" in card.out
+    assert discreet(f"{SAMPLED} --expected-trials 1").code == 2

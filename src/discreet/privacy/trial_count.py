@@ -68,6 +68,20 @@ class PoissonTrials:
 TrialCount: TypeAlias = Annotated[TruncatedNegativeBinomial | PoissonTrials, Field(discriminator="kind")]
 
 
+Distribution: TypeAlias = Literal["geometric", "logarithmic", "poisson"]
+
+
+def named_count(distribution: Distribution, mean: float) -> TrialCount:
+    """Return the distribution of this name and mean.
+
+    Raises:
+        InvalidInput: The mean is not above 1 for a distribution that has at least one trial.
+    """
+    if distribution == "poisson":
+        return PoissonTrials(mean=mean)
+    return count_with_mean(mean, 1.0 if distribution == "geometric" else 0.0)
+
+
 def count_with_mean(mean: float, shape: float) -> TruncatedNegativeBinomial:
     """Return the truncated negative binomial distribution of this shape whose mean is at most, and nearly, `mean`.
 

@@ -76,6 +76,7 @@ class Answer:
             "sampling": "none" if step.sampling_rate == 1 else self.question.sampling,
             "sampling_rate": step.sampling_rate,
             "group_size": self.question.group_rows,
+            **({"expected_trials": trials} if (trials := self.question.expected_trials) else {}),
             "found": self.solution.solved_for,
             "target": to_plain(target) if target else None,
             "tpr": {compact(attack.false_positive_rate): attack.true_positive_rate for attack in self.attacks},

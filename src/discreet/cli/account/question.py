@@ -20,9 +20,10 @@ from discreet.cli.options import (
 )
 from discreet.cli.output import Json
 from discreet.errors import InvalidInput
-from discreet.privacy.events import Event, Noise, PoissonSampled, SampledWithoutReplacement
+from discreet.privacy.events import BestOf, Event, Noise, PoissonSampled, SampledWithoutReplacement
 from discreet.privacy.groups import group_event
 from discreet.privacy.release import Person, Relation
+from discreet.privacy.trial_count import Distribution, named_count
 
 if TYPE_CHECKING:
     from discreet.privacy.calibration import AttackTarget, EpsilonTarget
@@ -57,6 +58,13 @@ class Question:
         int | None,
         number_option(COUNT, "K", "Units that belong to one person and are protected together.", default="1"),
     ] = None
+    expected_trials: Annotated[
+        float | None,
+        number_option(
+            POSITIVE, "K", "Mean of a secret random number of trials, of which only the best is released.", default="1"
+        ),
+    ] = None
+    trials: Annotated[Distribution, Option(help="Distribution of that number of trials.")] = "geometric"
     relation: Annotated[
         RelationWord | None,
         Option(
@@ -124,7 +132,13 @@ class Question:
         return self.group_size or rows
 
     def protected_event(self, event: Event) -> Event:
-        """Return the event for all units that are protected together."""
+        """Return the event for all units that are protected together, and for the best trial if there are several."""
+        if self.expected_trials is not None:
+            count = named_count(self.trials, self.expected_trials)
+            return BestOf(count=count, trials=(self._grouped_event(event),))
+        return self._grouped_event(event)
+
+    def _grouped_event(self, event: Event) -> Event:
         if self.group_rows == 1:
             return event
         if self.neighbours == "replace":

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field
 
 from discreet.errors import InvalidInput
 from discreet.part import Count, Flag, Number, Positive, from_plain, part
-from discreet.privacy.trial_count import PoissonTrials, TrialCount, count_with_mean
+from discreet.privacy.trial_count import Distribution, TrialCount, named_count
 
 FIXED_TABLES = ("privacy", "seed", "task", "tune")  # what every trial must have in common
 
@@ -96,7 +96,7 @@ class Tune:
     trials: Count = 20
     sampler: Literal["tpe", "random", "grid", "qmc", "gp", "cmaes"] = "tpe"
     expected_trials: Positive = 10.0
-    distribution: Literal["geometric", "logarithmic", "poisson"] = "geometric"
+    distribution: Distribution = "geometric"
     candidates: Count = 32
     public_data: Flag = False
     public_validation: Flag = False
@@ -119,6 +119,4 @@ class Tune:
     @property
     def trial_count(self) -> TrialCount:
         """The public distribution from which the secret number of trials is drawn."""
-        if self.distribution == "poisson":
-            return PoissonTrials(mean=self.expected_trials)
-        return count_with_mean(self.expected_trials, 1.0 if self.distribution == "geometric" else 0.0)
+        return named_count(self.distribution, self.expected_trials)
