@@ -105,6 +105,8 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
         "export": f"{tabled} --to torchscript",
         "trust": "--list",
         "compare": f"{small} --seeds 1 --out {tmp_path / 'compared'}",
+        "tune": f"{small} --public-data --out {tmp_path / 'tuned'} --set tune.trials=1 "
+        "--set tune.space.rounds.choices=[1] --set task.validation_fraction=0.2",
         "algorithms": "",
         "init": f"{tmp_path / 'starter.toml'}",
         "schema": "",

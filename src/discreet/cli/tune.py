@@ -34,9 +34,9 @@ Examples:
   discreet tune public.toml --public-data
 
 \b
-In the mode compose the same command continues a search that was stopped; what
-it spent stays spent. In the mode random only the best trial leaves, so a search
-that is stopped leaves nothing.
+In the mode compose the same command continues a search that was stopped;
+what it spent stays spent. In the mode random only the best trial leaves, so a
+search that is stopped leaves nothing.
 
 \b
 Exit codes: 0 done; 2 wrong input; 3 refused by the privacy budget; 1
@@ -66,9 +66,9 @@ def tune(
     trust: TrustOption = False,
     as_json: Json = False,
 ) -> None:
-    """Search good settings for the experiment in FILE, and account for the search.
+    """Search good settings for FILE, and account for the search.
 
-    The table [tune] in FILE says what is searched and how. Trials are compared on validation data, by a noisy score
+    The table [tune] in the experiment's FILE says what is searched and how. Trials are compared on validation data, by a noisy score
     that counts like the training does. The best trial is kept with a card for the whole search.
     """
     from discreet.experiment.tuning.trial_jobs import TrialBuilder
