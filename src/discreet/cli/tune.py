@@ -68,8 +68,8 @@ def tune(
 ) -> None:
     """Search good settings for FILE, and account for the search.
 
-    The table [tune] in the experiment's FILE says what is searched and how. Trials are compared on validation data, by a noisy score
-    that counts like the training does. The best trial is kept with a card for the whole search.
+    The table [tune] in the experiment's FILE says what is searched and how. Trials are compared on validation data,
+    by a noisy score that counts like the training does. The best trial is kept with a card for the whole search.
     """
     from discreet.experiment.tuning.trial_jobs import TrialBuilder
     from discreet.randomness.streams import RunKey
