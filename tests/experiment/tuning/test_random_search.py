@@ -165,6 +165,7 @@ def test_a_trial_that_is_stopped_ends_the_search_without_a_number(file, tmp_path
         ("seed=1", "A seed makes all randomness known"),
         ("engine.kind=ray", "would see how many"),
         ("privacy.epsilon=[1.0,2.0,2.0]", "alike for all clients"),
+        ("track=[{kind='csv',to='metrics.csv'}]", "every trial"),
     ],
 )
 def test_what_would_show_more_than_the_best_trial_is_refused(file, tmp_path, setting, words):

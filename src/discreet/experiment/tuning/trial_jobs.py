@@ -80,6 +80,11 @@ class TrialBuilder:
         data_ranges.check_accepted(job.task.ranges_from_data, accepted=self.accept_data_ranges)
         if not job.settings.engine.is_simulated:
             raise InvalidInput("A search trains simulated clients.", fix='Use engine = "embedded".')
+        if job.settings.track:
+            raise InvalidInput(
+                "A tracker would write down every trial, also those that must not be seen.",
+                fix="Leave track out; the search has a page of its own.",
+            )
         return replace(job, accept_data_ranges=self.accept_data_ranges)
 
 
