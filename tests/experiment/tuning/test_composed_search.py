@@ -116,9 +116,16 @@ def test_a_trial_that_was_trained_but_not_scored_is_only_scored_and_pays_for_ano
 def test_a_search_that_goes_on_has_no_card(file, tmp_path):
     with pytest.raises(RuntimeError):
         compose(file, tmp_path / "out", watcher=Watcher(ROUNDS + 1, RuntimeError))
-    assert (tmp_path / "out/best/model.safetensors").exists()
-    assert not (tmp_path / "out/best/guarantee.json").exists()
-    assert judge(read_run(tmp_path / "out/best")).mood == "bad"
+    best = tmp_path / "out/best"
+    assert (best / "model.safetensors").exists()
+    assert not (best / "guarantee.json").exists()
+    assert judge(read_run(best)).mood == "bad"
+    made = ["report.html", "brief.html", "brief-public.html", "model_card.md", "exported.onnx"]
+    for name in made:
+        (best / name).write_text("of an earlier card")
+    with pytest.raises(RuntimeError):
+        compose(file, tmp_path / "out", watcher=Watcher(1, RuntimeError))
+    assert not any((best / name).exists() for name in made)
 
 
 def test_another_file_or_ledger_does_not_continue_the_search(file, tmp_path):

@@ -168,7 +168,8 @@ def test_a_trial_that_is_stopped_ends_the_search_without_a_number(file, tmp_path
         ("track=[{kind='csv',to='metrics.csv'}]", "every trial"),
     ],
 )
-def test_what_would_show_more_than_the_best_trial_is_refused(file, tmp_path, setting, words):
+def test_what_would_show_more_than_the_best_trial_is_refused(file, tmp_path, monkeypatch, setting, words):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidInput, match=words):
         draw(file, tmp_path / "out", 1, setting)
     assert not (tmp_path / "out").exists()

@@ -46,7 +46,8 @@ from discreet.privacy.ledger import Ledger
 log = get_log(__name__)
 
 PAGES = ("brief-public.html", "brief.html", "report-public.html", "report.html")
-OUTCOME = ("guarantee.json", "guarantee.txt", *PAGES, "model.safetensors")
+MODEL = "model.safetensors"
+OUTCOME = ("guarantee.json", "guarantee.txt", *PAGES, MODEL)
 EXPORTED = {
     "onnx": "exported.onnx",
     "torchscript": "exported.pt",
@@ -257,7 +258,7 @@ class RunRecord:
 
     def remove_card(self) -> None:
         """Remove the card and all pages made from it, since a search that goes on spends more than they say."""
-        for name in OUTCOME[:-1]:
+        for name in {*OUTCOME, *EXPORTED.values()} - {MODEL}:
             (self.path / name).unlink(missing_ok=True)
         sync_directory(self.path)
 
