@@ -125,8 +125,7 @@ def norms(run: RunData) -> Html | None:
         return _uncovered_section("Update norms by round", why, "norms", sizes)
     why = (
         "The norms of the clients' updates before any clip. If few are clipped, the clip norm could be smaller, and so "
-        "could the noise. If nearly all are clipped, the model learns less than the clients send. Signal to noise is "
-        "the norm of the sum of the clipped updates, divided by the norm of its noise."
+        "could the noise. If nearly all are clipped, the model learns less than the clients send."
     )
     if run.series("clipped_examples"):
         why = (
@@ -134,6 +133,8 @@ def norms(run: RunData) -> Html | None:
             "the clip norm. If few have, the clip norm could be smaller, and so could the noise. If nearly all have, "
             "all examples count alike, however wrong the model is on them."
         )
+    if run.series("signal_to_noise"):
+        why += " Signal to noise is the norm of the sum of the clipped updates, divided by the norm of its noise."
     return _uncovered_section("Update norms and fraction clipped by round", why, "norms", [*sizes, *clipped])
 
 
