@@ -72,6 +72,7 @@ PUBLIC: dict[str, list[str]] = {
         "log_excess",
     ],
     "discreet.privacy.events": [
+        "BestOf",
         "Composed",
         "DiscreteGaussianNoise",
         "DistributedDiscreteGaussianNoise",
@@ -83,6 +84,8 @@ PUBLIC: dict[str, list[str]] = {
         "SampledWithoutReplacement",
         "SkellamNoise",
         "has_sampling",
+        "has_selection",
+        "noisy_steps",
         "repeat_event",
         "replace_noise",
         "sampled_gaussian",

@@ -21,6 +21,7 @@ ASKED, THIS_CALL, POLICY, NEVER, NO_EXPERIMENT = (
 WHEN = {  # a new command must be listed here, and in the guide
     "run": ASKED,
     "compare": ASKED,
+    "tune": ASKED,
     "deploy init": ASKED,
     "deploy submit": ASKED,
     "deploy simulate": ASKED,
@@ -48,6 +49,7 @@ WHEN = {  # a new command must be listed here, and in the guide
 LINES = {  # each would run code of net.py if nothing prevented it
     "run": "run mine.toml --out another",
     "compare": "compare mine.toml --seeds 1 --out table",
+    "tune": "tune mine.toml --out search",
     "predict": "predict tabled rows.csv",
     "export": "export tabled --to torchscript",
     "plan": "plan mine.toml",

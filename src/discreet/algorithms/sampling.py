@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Annotated, Literal, Protocol, TypeAlias
+from dataclasses import replace
+from typing import Annotated, Literal, Protocol, Self, TypeAlias
 
 from pydantic import Field
 
@@ -63,6 +64,13 @@ class Sampling(Protocol):
         """Return the most of `rounds` rounds that one client takes part in; by default all."""
         return rounds
 
+    def with_rate(self, rate: float, clients: int) -> Self | None:
+        """Return a copy in which this share of the clients joins a round, for plans.
+
+        None if it can't be changed, as by default.
+        """
+        return None
+
 
 @part
 class Everyone(Sampling):
@@ -101,6 +109,9 @@ class Poisson(Sampling):
     def expected_cohort(self, population: Population) -> float:
         return self.rate * population.clients
 
+    def with_rate(self, rate: float, clients: int) -> Self:
+        return replace(self, rate=rate)
+
     def amplify(self, noise: Noise, population: Population) -> Event:
         return PoissonSampled(sampling_rate=self.rate, event=noise)
 
@@ -125,6 +136,9 @@ class FixedSize(Sampling):
     def cohort_bounds(self, population: Population) -> tuple[int, int]:
         self._check(population)
         return self.cohort, self.cohort
+
+    def with_rate(self, rate: float, clients: int) -> Self:
+        return replace(self, cohort=max(1, round(rate * clients)))
 
     def amplify(self, noise: Noise, population: Population) -> Event:
         self._check(population)
@@ -155,6 +169,9 @@ class RoundRobin(Sampling):
 
     def cohort_bounds(self, population: Population) -> tuple[int, int]:
         return min(self.cohort, population.clients), min(self.cohort, population.clients)
+
+    def with_rate(self, rate: float, clients: int) -> Self:
+        return replace(self, cohort=max(1, round(rate * clients)))
 
     def public_cohort(self, population: Population, round: int) -> tuple[int, ...]:
         first = round * self.cohort

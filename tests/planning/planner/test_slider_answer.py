@@ -91,8 +91,8 @@ def test_a_server_that_adds_the_noise_itself_is_not_protected_from():
 def test_a_secret_draw_is_worth_more_to_the_public_than_taking_turns():
     rare, often = (answer(build_question("gaussian", sampling_rate=rate), patience=0.0) for rate in (0.1, 1.0))
     assert rare["noise_multiplier"] < often["noise_multiplier"] / 3
-    assert ["nobody sees which clients join" in each for each in rare["warnings"]] == [True]
-    assert not often["warnings"]
+    assert sum("nobody sees which clients join" in each for each in rare["warnings"]) == 1
+    assert not any("nobody sees which clients join" in each for each in often["warnings"])
 
 
 def test_clients_who_take_turns_pay_for_their_own_rounds():

@@ -114,6 +114,12 @@ class ConvexLocal(LocalTrainer):
     def check_model(self, loss: Loss, params: Params, inputs: Tensor) -> None:
         self._check_size(LinearHead.detect(loss, params, inputs).table(params))
 
+    def with_local_work(self, amount: int) -> Self:
+        return replace(self, steps=max(1, round(amount / self.passes)), batch_size=None)
+
+    def with_example_rate(self, rate: float) -> Self:
+        return replace(self, sampling_rate=rate)
+
     def with_two_steps(self) -> Self:
         return replace(self, passes=1)
 

@@ -56,6 +56,9 @@ class GradientDescent(LocalTrainer):
         norm, order = self._step.update_bound(self.learning_rate * factors)
         return expose_update(norm, order)
 
+    def with_local_work(self, amount: int) -> Self:
+        return replace(self, iterations=(amount,))
+
     def with_two_steps(self) -> Self:
         return replace(self, iterations=(2,))
 

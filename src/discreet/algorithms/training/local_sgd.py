@@ -62,6 +62,9 @@ class LocalSgd(LocalTrainer):
         norm, order = (None, None) if rates is None else self._step.update_bound(rates)
         return expose_update(norm, order)
 
+    def with_local_work(self, amount: int) -> Self:
+        return replace(self, epochs=amount) if self.steps is None else replace(self, steps=amount)
+
     def with_two_steps(self) -> Self:
         return replace(self, steps=2, epochs=None)
 

@@ -89,6 +89,12 @@ class MinibatchDp(LocalTrainer):
     def work_advice(self) -> WorkAdvice:
         return WorkAdvice(value_in_round(self.steps, 0), None, STEPS, PAID_BY_STEP)
 
+    def with_local_work(self, amount: int) -> Self:
+        return replace(self, steps=(amount,))
+
+    def with_example_rate(self, rate: float) -> Self:
+        return replace(self, sampling_rate=rate)
+
     def with_two_steps(self) -> Self:
         return replace(self, steps=(2,))
 

@@ -82,6 +82,11 @@ def longest_update(part: Any) -> float | None:
     return float(value_in_round(part.steps, 0) * part.learning_rate * part.schedule.factor(0) * part.clip_norm)
 
 
+def example_clip(part: Any) -> float | tuple[float, ...] | None:
+    """Return the clip of single examples, or None if it also scales short gradients up."""
+    return None if part.automatic else part.clip_norm
+
+
 def expected_batch_sizes(rate: float | tuple[float, ...], population: Population) -> tuple[float, ...]:
     """Return the expected batch size of each client, which is public."""
     rates = per_client.repeat_value(rate, population.clients)

@@ -20,6 +20,15 @@ class PoissonTrainer(LocalTrainer, Protocol):
     def with_two_steps(self) -> Self:
         return replace(self, steps=(2,), epochs=None)  # type: ignore[type-var]
 
+    def with_local_work(self, amount: int) -> Self:
+        return replace(self, steps=(amount,), epochs=None)  # type: ignore[type-var]
+
+    def with_example_rate(self, rate: float) -> Self:
+        return replace(self, sampling_rate=rate, batch_size=None)  # type: ignore[type-var]
+
+    def example_clip(self) -> float | tuple[float, ...] | None:
+        return poisson_batches.example_clip(self)
+
     def model_copies(self, population: Population) -> float:
         return poisson_batches.model_copies(self, population)
 

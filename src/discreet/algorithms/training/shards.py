@@ -60,6 +60,9 @@ class Shards(LocalTrainer):
             steps=(1,), sampling_rate=None, own_noise=None, update_norm=self.clip_norm, norm_order=2, example=example
         )
 
+    def with_local_work(self, amount: int) -> Self:
+        return replace(self, local=self.local.with_local_work(amount))
+
     def with_two_steps(self) -> Self:
         return replace(self, shards=2, local=self.local.with_two_steps())
 

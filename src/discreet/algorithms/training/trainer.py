@@ -85,6 +85,27 @@ class LocalTrainer(Protocol):
         """Return a copy that takes two steps, enough to measure memory; by default the whole training."""
         return self
 
+    def with_local_work(self, amount: int) -> Self | None:
+        """Return a copy that does this much in every round, in the unit of `work_advice`, for plans.
+
+        None if it can't be changed, as by default.
+        """
+        return None
+
+    def with_example_rate(self, rate: float) -> Self | None:
+        """Return a copy with another share of a client's examples in each step, for plans.
+
+        None if it can't be changed, as by default.
+        """
+        return None
+
+    def example_clip(self) -> float | tuple[float, ...] | None:
+        """Return the norm that longer gradients of single examples are shortened to; a tuple has one for each client.
+
+        For diagnostics only. None, as by default, if single examples are not clipped, or all are scaled to the clip.
+        """
+        return None
+
     def model_copies(self, population: Population) -> float:
         """Estimate how many model-sized tensors one client needs at once, which limits the block size.
 

@@ -5,7 +5,6 @@ import torch
 from discreet.algorithms import per_client
 from discreet.algorithms.algorithm import ServerState
 from discreet.algorithms.input_scale import InputScale
-from discreet.algorithms.training import BroadcastGradients, DenoisedRelease, DpSgd
 from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.per_example import count_clipped
 from discreet.experiment.job import Job
@@ -22,13 +21,13 @@ def clipped_example_share(job: Job, state: ServerState) -> float | None:
     None where single examples are not clipped, where every gradient is scaled to the clip, and where real clients keep
     their data. It draws no random number that training uses.
     """
-    trainer = job.algorithm.trainer
-    if not isinstance(trainer, DpSgd | BroadcastGradients | DenoisedRelease) or trainer.automatic or not job.holds_data:
+    clip_norm = job.algorithm.trainer.example_clip()
+    if clip_norm is None or not job.holds_data:
         return None
     generator = job.key.generator(Purpose.TRAINING_EXAMPLES)
     chosen = torch.randperm(sum(job.data.sizes), generator=generator)[:EXAMPLES].sort().values
     owners = torch.bucketize(chosen, torch.tensor(job.data.sizes).cumsum(0), right=True)
-    clips = torch.tensor(per_client.repeat_value(trainer.clip_norm, job.population.clients))[owners].to(job.device)
+    clips = torch.tensor(per_client.repeat_value(clip_norm, job.population.clients))[owners].to(job.device)
     scale, model = InputScale.find(state.input_scale), {name: value[None] for name, value in state.params.items()}
     clipped = 0
     with seed_torch(0, job.device):  # for layers that draw, such as dropout

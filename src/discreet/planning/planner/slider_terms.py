@@ -125,7 +125,8 @@ def _open_algorithm(start: StartPosition, question: Question, picked: Sequence[i
     if algorithm is None:
         raise InvalidInput(NO_OPEN_NOISE)
     trainer: Any = pick_settings(algorithm.trainer, picked)
-    sampling, of_examples = algorithm.sampling, example_rate(start.terms) is not None
+    sampling: Any = algorithm.sampling
+    of_examples = example_rate(start.terms) is not None
     if not start.keeps(question, "local_steps"):
         trainer = set_local_steps(trainer, question.local_steps)
     if of_examples and not start.keeps(question, "sampling_rate"):
