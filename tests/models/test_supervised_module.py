@@ -3,7 +3,7 @@
 import copy
 import math
 import pickle
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -18,6 +18,7 @@ from discreet.algorithms.training.per_example import clipped_sum
 from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
+from discreet.models.user_module.reachable_tensors import reachable_tensors
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params, norms
 from discreet.randomness.streams import RunKey
@@ -512,3 +513,28 @@ def test_a_model_that_was_sent_to_another_process_still_computes_its_loss():
     supervised = pickle.loads(pickle.dumps(SupervisedModule(CounterModule(), "classification")))
     losses = supervised.loss(supervised.params, torch.zeros(2, 64), torch.tensor([0, 1]))
     assert losses.shape == (2,)
+
+
+class LabelledNet(nn.Linear):
+    """A network with an attribute of its class, whose type is written down."""
+
+    labels: ClassVar[dict[str, int]] = {"no": 0, "yes": 1, "maybe": 2}
+
+    def forward(self, input: Tensor) -> Tensor:
+        return super().forward(input)
+
+
+def test_a_network_whose_class_attributes_have_types_can_be_trained():
+    """What is behind `ClassVar[…]` reaches objects of libraries that can't be read."""
+    SupervisedModule(LabelledNet(4, 3), "classification").check(NUMBERS)
+
+
+def test_an_object_that_can_not_be_read_holds_nothing():
+    class Vault:
+        __slots__ = ("held",)
+
+        def __getattr__(self, name: str) -> Any:
+            raise RuntimeError(name)
+
+    kept = torch.zeros(1)
+    assert list(reachable_tensors([Vault(), kept]).values()) == [kept]

@@ -56,9 +56,17 @@ def _references(holder: Any) -> Iterator[Any]:
         case classmethod() | staticmethod():
             yield holder.__func__
         case _:
-            yield from getattr(holder, "__dict__", {}).values()
-            yield from (getattr(holder, name, None) for name in getattr(type(holder), "__slots__", ()))
+            yield from _attribute(holder, "__dict__", {}).values()
+            yield from (_attribute(holder, name, None) for name in getattr(type(holder), "__slots__", ()))
             yield type(holder)
+
+
+def _attribute(holder: Any, name: str, default: Any) -> Any:
+    """Return an attribute, or the default if there is none or if reading it fails, as for some objects of libraries."""
+    try:
+        return getattr(holder, name, default)
+    except Exception:  # noqa: BLE001 - whatever a library raises there
+        return default
 
 
 def _function_references(function: FunctionType) -> Iterator[Any]:
