@@ -212,6 +212,35 @@ def test_parts_of_one_dataset_without_a_common_item_are_disjoint():
     assert "No item of a dataset is in two clients" in " ".join(task.facts)
 
 
+class Wrapper(Dataset[Any]):
+    """A wrapper as many programs have it: each item of another dataset, changed."""
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: int) -> Any:
+        inputs, target = self.dataset[index]
+        return 2 * inputs, target
+
+
+def test_wrappers_of_one_dataset_share_its_items():
+    whole = TensorDataset(torch.rand(6, 2), torch.tensor([0, 1] * 3))
+    assert clients_from_datasets([Wrapper(whole), Wrapper(whole)], classes=2).train.max_multiplicity == 2
+    halves = [Wrapper(Subset(whole, range(4))), Wrapper(Subset(whole, range(3, 6)))]
+    assert clients_from_datasets(halves, classes=2).train.max_multiplicity == 2
+    apart = [Wrapper(Subset(whole, range(3))), Wrapper(Subset(whole, range(3, 6)))]
+    assert clients_from_datasets(apart, classes=2).train.max_multiplicity == 1
+
+
+def test_the_card_says_that_other_wrappers_were_not_looked_into():
+    whole = TensorDataset(torch.rand(6, 2), torch.tensor([0, 1] * 3))
+    task = clients_from_datasets([Subset(whole, [0, 1]), Subset(whole, [2, 3])], classes=2)
+    assert "other wrappers of one dataset, and copies of examples, were not looked for" in " ".join(task.facts)
+
+
 def test_a_client_who_holds_an_example_twice_is_refused_whatever_is_declared():
     with pytest.raises(InvalidInput, match="Dataset 1 contains item 3 of its underlying dataset 2 times"):
         clients_from_datasets([Subset(WHOLE, [0]), Subset(WHOLE, [3, 3])], classes=2, max_multiplicity=5)

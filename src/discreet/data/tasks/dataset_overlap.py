@@ -15,8 +15,9 @@ Origin: TypeAlias = tuple[int, int]  # (id of the underlying dataset, index of t
 def count_multiplicity(datasets: Sequence[torch.utils.data.Dataset[Any]], declared: int | None) -> int:
     """Return the largest number of clients that hold the same item, or what is declared if that is not less.
 
-    Guarantee: the result is never smaller than the number of clients that share an index of one dataset. Copies of an
-    example are not detected.
+    Guarantee: the result is never smaller than the number of clients that share an index of one dataset through torch's
+    subsets and joined datasets, and through wrappers that keep a dataset of their own length as `dataset`. Other
+    wrappers, and copies of an example, are not detected.
 
     Raises:
         InvalidInput: More clients share an item than declared, or one client holds an item twice.
@@ -49,4 +50,7 @@ def _origins(dataset: Any) -> list[Origin]:
         return [inner[int(index)] for index in dataset.indices]
     if isinstance(dataset, torch.utils.data.ConcatDataset):
         return [origin for part in dataset.datasets for origin in _origins(part)]
+    wrapped = getattr(dataset, "dataset", None)  # as in a wrapper that transforms each item
+    if isinstance(wrapped, torch.utils.data.Dataset) and hasattr(wrapped, "__len__") and len(wrapped) == len(dataset):
+        return _origins(wrapped)
     return [(id(dataset), index) for index in range(len(dataset))]

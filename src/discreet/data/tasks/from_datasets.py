@@ -49,7 +49,8 @@ def clients_from_datasets(
         public: A dataset that belongs to no client. Only the sparsifier `public_top_k` uses it.
         names: One name per client. None numbers the clients.
         max_multiplicity: The largest number of clients that hold the same example. None counts it, by the indices that
-            subsets of one dataset share; copies of an example are not detected. A number below the count is refused.
+            subsets of one dataset share; copies of an example, and datasets that wrap one in their own way, are not
+            detected. A number below the count is refused.
         progress: Whether to show a progress bar while items are read. By default in a terminal.
         name: The name of the task in reports.
 
