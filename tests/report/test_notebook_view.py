@@ -1,6 +1,8 @@
 """In a notebook a run is the top of its page: short, without scripts, and with every text escaped."""
 
+import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,10 @@ import pytest
 
 from discreet import api
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.html_card import GOOD
 from discreet.report import run_page
 from discreet.report.notebook_view import render_run
+from discreet.words import fill
 from tests.report.conftest import certified_guarantee, open_run, run  # noqa: F401 - fixtures
 
 ALLOWED = {"div", "p", "table", "tr", "th", "td", "details", "summary", "pre"}
@@ -95,6 +99,18 @@ def test_a_card_has_its_sentence_its_entries_and_all_the_rest_behind_them(certif
     assert certified_guarantee.sentence() in text
     assert certified_guarantee.as_text() in text
     assert shown.index(certified_guarantee.sentence()) < shown.index("<details")
+
+
+def test_a_card_whose_noise_came_from_a_seed_or_that_bounds_nothing_is_not_green(
+    certified_guarantee: Guarantee,  # noqa: F811
+):
+    assert GOOD in certified_guarantee._repr_html_()
+    assumptions = (*certified_guarantee.assumptions, fill("assumes.seeded"))
+    seeded = replace(certified_guarantee, assumptions=assumptions, assumption_sources=())
+    above, _, folded = seeded._repr_html_().partition("<details>")
+    assert GOOD not in above + folded
+    assert "This run protects nobody" in above
+    assert GOOD not in replace(certified_guarantee, epsilon=math.inf, mu=math.inf)._repr_html_()
 
 
 def test_a_directory_that_is_gone_leaves_the_plain_form(tmp_path: Path):

@@ -1,5 +1,6 @@
 """A guarantee card as a piece of HTML for notebooks: styles inside its elements, no scripts, and every text escaped."""
 
+import math
 from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING
@@ -39,12 +40,18 @@ def html_paragraph(text: str, style: str = "") -> str:
 
 
 def html_card(card: "Guarantee", entries: Iterable[tuple[str, str]]) -> str:
-    """Return a card with its sentence and these entries; the whole card is folded behind them."""
+    """Return a card with its sentence and these entries; the whole card is folded behind them.
+
+    It looks good only if ε is finite and certified, and no seed undoes the noise.
+    """
     whole = f'<pre style="white-space:pre-wrap;font-size:.85em">{escape(card.as_text())}</pre>'
     title = fill("card.title" if card.is_certified else "card.title_declared")
+    is_seeded = fill("assumes.seeded") in card.assumptions
+    is_good = card.is_certified and math.isfinite(card.epsilon) and not is_seeded
     return html_box(
-        GOOD if card.is_certified else BAD,
+        GOOD if is_good else BAD,
         html_paragraph(title, "font-weight:600;"),
+        html_paragraph(fill("verdict.seeded"), "font-weight:600;") if is_seeded else "",
         html_paragraph(card.sentence()),
         html_table(entries),
         f"<details><summary>{escape(fill('card.whole'))}</summary>{whole}</details>",
