@@ -109,3 +109,17 @@ def test_a_column_that_is_not_there_is_refused(line: str, said: str, discreet: D
     assert (ran.code, ran.out) == (2, "")
     assert said in ran.err
     assert not (folder / "experiment.toml").exists()
+
+
+def test_rows_that_a_promise_for_a_person_leaves_out_change_no_setting(discreet: Discreet, folder: Path):
+    """How many there are is not public."""
+    rows = [f"{hospital},{hospital}{row},{row},yes" for hospital in "abc" for row in range(9)]
+    texts = []
+    for name, more in (("few", 0), ("many", 500)):
+        lines = ["hospital,patient,age,readmitted", *rows, *["a,a0,50,no"] * more]
+        (folder / "visits.csv").write_text("\n".join(lines) + "\n")
+        options = ("--table", "visits.csv", "--client", "hospital", "--label", "readmitted")
+        assert discreet("init", f"{name}.toml", *options, "--unit", "person:patient:1").code == 0
+        texts.append((folder / f"{name}.toml").read_text())
+    assert texts[0] == texts[1]
+    assert "27 rows" in texts[0]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.data.tables.file_reader import open_table
+from discreet.data.tables.person_rows import PersonRows
 from discreet.data.tables.ranges import load_ranges
 from discreet.data.tables.table import Table, as_texts
 from discreet.errors import InvalidInput
@@ -87,7 +88,8 @@ def starter_file(
     }
     lines = "\n".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in task.items())
     not_inputs = {client, label, *([unit.column] if isinstance(unit, Person) else [])}
-    shape = _read_shape(table, client, not_inputs | _ignored_columns(ranges, beside))
+    person = unit if isinstance(unit, Person) else None
+    shape = _read_shape(table, client, not_inputs | _ignored_columns(ranges, beside), person)
     return OWN_TABLE.format(table=lines, **promise_texts(unit, against, shape)) + OPTIONS
 
 
@@ -103,11 +105,22 @@ def _ignored_columns(ranges: Path, folder: Path) -> set[str]:
     return {name for name, column in load_ranges(ranges, folder).columns.items() if column == "ignore"}
 
 
-def _read_shape(table: Table, client: str, not_inputs: set[str]) -> TableShape:
-    """Count the rows of each client, and the columns that are inputs."""
+def _read_shape(table: Table, client: str, not_inputs: set[str], person: Person | None) -> TableShape:
+    """Count the rows of each client that may be trained on, and the columns that are inputs.
+
+    How many rows of persons are left out is not public, so that no setting may follow from it.
+
+    Raises:
+        InvalidInput: The table has no rows, or a person is in more clients than was declared.
+    """
     sizes: Counter[str] = Counter()
+    kept = None if person is None else PersonRows(person)
     for chunk in table.chunks():
-        sizes.update(as_texts(chunk.cells(table.columns.index(client))))
+        clients = as_texts(chunk.cells(table.columns.index(client)))
+        if person is not None and kept is not None:
+            persons = as_texts(chunk.cells(table.columns.index(person.column)))
+            clients = [name for name, who in zip(clients, persons, strict=True) if kept.uses(who, name)]
+        sizes.update(clients)
     if not sizes:
         raise InvalidInput(f"{table.path} names its columns and has no rows.", fix="Its settings follow from them.")
     return TableShape(len(set(table.columns) - not_inputs), tuple(sizes.values()))
