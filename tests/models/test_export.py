@@ -5,7 +5,9 @@ import json
 import math
 import sys
 import warnings
+import zipfile
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 import torch
 from torch import nn
 
+import discreet
 from discreet.data.tables.column_kinds import DateRange, HashedText, InputColumn, Range, Values, hash_words
 from discreet.data.tables.table_columns import TableColumns, table_from_columns
 from discreet.errors import InvalidInput, MissingExtra
@@ -155,6 +158,16 @@ def test_torchscript_gives_the_probabilities_of_predict(columns: TableColumns) -
     wanted = list(expected.probabilities.values()) or [expected.values]
     assert outputs.reshape(len(expected), -1) == pytest.approx(np.array(wanted).T, rel=1e-6, abs=1e-6)
     assert json.loads(kept["columns"]) == {}
+
+
+def test_torchscript_says_nothing_about_this_machine_and_keeps_no_inputs() -> None:
+    content = table_model_bytes("torchscript", make_network(CLASSES, CLASSES.target.width), CLASSES, FACTS)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        records = {name: archive.read(name) for name in archive.namelist()}
+    assert any(name.endswith("data.pkl") for name in records)
+    assert not [name for name in records if "debug" in name or "traced_inputs" in name]
+    for path in (__file__, str(Path(torch.__file__).parent), str(Path(discreet.__file__).parent)):
+        assert not [name for name, record in records.items() if path.encode() in record]
 
 
 def test_a_network_of_other_data_is_exported_with_its_inputs_as_they_are() -> None:
