@@ -130,7 +130,7 @@ def test_a_loop_over_real_clients_can_be_left_and_goes_on_when_it_is_submitted_a
     wire, deployed = connect_nodes(tmp_path, site, []), DeployedRun(site, "first")
     job = deployed.prepare_job(RunKey.from_seed(7), wire, lambda text: None)
     with Session(
-        training_loop.start_loop(job, deployed.folder, None, site.key_dir), lambda outcome: outcome, is_open=True
+        training_loop.start_loop(job, deployed.folder, None, site.key_dir), lambda outcome: outcome
     ) as session:
         assert next(session)["clients"] == 3
     close_nodes(wire)

@@ -1,6 +1,7 @@
 """Callbacks of a run: what they are called with, how they stop it, and that they can neither change nor lose it."""
 
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -261,6 +262,84 @@ def test_a_loss_that_a_callback_changes_ends_the_run_before_the_next_round(tmp_p
 
     with pytest.raises(InvalidInput, match="was changed between two rounds"):
         train(tmp_path / "run", change, loss=weighted)
+    assert release_counts(tmp_path / "run") == {"committed": 1, "reserved": 0, "voided": 0}
+
+
+@pytest.mark.parametrize("method", ["round_begun", "round_ended"])
+def test_a_callback_that_interrupts_its_run_is_certified_at_the_whole_plan(
+    method: str,
+    whole_run: d.Run,
+    tmp_path: Path,
+):
+    class Interrupter(d.Callback):
+        may_stop = False
+
+    def interrupt(self: Interrupter, record: Any) -> None:
+        if record["round"] == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    setattr(Interrupter, method, interrupt)
+    run = train(tmp_path / "run", Interrupter())
+    assert run.rounds == (1 if method == "round_begun" else 2)
+    assert run.stopped is not None
+    assert "Stopped by a callback" in run.stopped
+    assert run.guarantees[0].epsilon == whole_run.guarantees[0].epsilon
+
+
+def test_whether_a_callback_may_stop_is_read_once(tmp_path: Path):
+    class Later(d.Callback):
+        may_stop = False
+
+        def round_ended(self, record: Any) -> bool:
+            self.may_stop = True
+            return True
+
+    with pytest.warns(RuntimeWarning, match="asked to stop the run, and its may_stop is False"):
+        run = train(tmp_path / "run", Later())
+    assert run.stopped is None
+
+
+def test_a_loss_that_is_changed_for_the_length_of_a_round_plays_none(tmp_path: Path):
+    """The round would be repeated without the callback after a crash: with the same noise, and another loss."""
+    weighted = torch.nn.CrossEntropyLoss(weight=torch.ones(2))
+
+    class Swap(d.Callback):
+        def round_begun(self, record: Any) -> None:
+            weighted.weight.zero_()
+
+        def round_ended(self, record: Any) -> None:
+            weighted.weight.fill_(1.0)
+
+    with pytest.raises(InvalidInput, match="was changed between two rounds"):
+        train(tmp_path / "run", Swap(), loss=weighted)
+    assert release_counts(tmp_path / "run") == {"committed": 0, "reserved": 0, "voided": 0}
+
+
+def test_a_network_whose_numbers_a_callback_changes_ends_the_run(tmp_path: Path):
+    held = {"factor": 1.0}
+
+    class ScaledNet(torch.nn.Linear):
+        def forward(self, input: torch.Tensor) -> torch.Tensor:
+            return super().forward(input) * held["factor"]
+
+    def change(record: Any) -> None:
+        held["factor"] = 0.0
+
+    with pytest.raises(InvalidInput, match="was changed between two rounds"):
+        d.train(ScaledNet(4, 2), make_clients(), **ARGUMENTS, out=tmp_path / "run", callbacks=[change])
+    assert release_counts(tmp_path / "run") == {"committed": 1, "reserved": 0, "voided": 0}
+
+
+def test_a_loss_that_counts_its_own_calls_ends_the_run_without_any_callback(tmp_path: Path):
+    """A resumed run would count from 0 again, and play rounds that were seen with the same noise and another loss."""
+    calls = [0]
+
+    def fade(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        calls[0] += 1
+        return torch.nn.functional.cross_entropy(outputs, targets, reduction="none") * (calls[0] < 1000)
+
+    with pytest.raises(InvalidInput, match="was changed between two rounds"):
+        d.train(make_net(), make_clients(), **ARGUMENTS, out=tmp_path / "run", loss=fade)
     assert release_counts(tmp_path / "run") == {"committed": 1, "reserved": 0, "voided": 0}
 
 

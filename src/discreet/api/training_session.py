@@ -250,7 +250,7 @@ def _open_session(
         write_page(outcome.record.path)
         return run_of_outcome(outcome, job.model.module_with_params(job.model.params))
 
-    return Session(loop, conclude, is_open=is_open)
+    return Session(loop, conclude)
 
 
 def _show_progress(rounds: int, privacy: Privacy | None, console: Console, wanted: bool | None) -> Callback:

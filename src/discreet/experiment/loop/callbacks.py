@@ -23,17 +23,17 @@ class Callback(Protocol):
     """What the caller of `train` wants to do at each round. Inherit it, and write the methods that you need.
 
     A method that is called during the run may return True to stop it. A run that was stopped is certified at all its
-    planned rounds, because what the callback saw may be the reason. Records are read-only, and hold what rounds.jsonl
-    holds. An error in a callback stops the run too, after the round that was played: it has a model and a card, and can
-    be resumed.
+    planned rounds, because what the callback saw may be the reason. An interrupt, as by Ctrl-C, that comes while a
+    callback is called counts as such a stop. Records are read-only, and hold what rounds.jsonl holds. An error in a
+    callback stops the run too, after the round that was played: it has a model and a card, and can be resumed.
 
     A callback that is also a context manager is entered before the first round and left at the end, also after an
     error.
 
     Attributes:
-        may_stop: Whether the callback may stop the run. If False, as for a tracker, its answers and its errors don't:
-            after an error it gets a warning and is not called again. Only then can the run use a ledger of a fixed
-            plan that other runs share.
+        may_stop: Whether the callback may stop the run; it is read once, before the run. If False, as for a tracker,
+            its answers and its errors don't: after an error it gets a warning and is not called again. Only then can
+            the run use a ledger of a fixed plan that other runs share.
 
     Example:
         >>> class EarlyStop(discreet.Callback):
@@ -105,6 +105,7 @@ class Callbacks:
                 f"callbacks must be a list, and got {_describe(callbacks)}.", fix="Write callbacks=[...]."
             )
         self._callbacks: Sequence[Callback] = [_as_callback(callback) for callback in callbacks]
+        self._may_stop = [bool(callback.may_stop) for callback in self._callbacks]  # what the ledger was told
         self._failed: set[int] = set()
         self._open = ExitStack()
         self._directory = ""
@@ -118,7 +119,7 @@ class Callbacks:
     @property
     def may_stop(self) -> bool:
         """Whether one of the callbacks may stop the run."""
-        return any(callback.may_stop for callback in self._callbacks)
+        return any(self._may_stop)
 
     def with_first(self, first: Callback) -> "Callbacks":
         """Return the callbacks with one before them."""
@@ -169,10 +170,10 @@ class Callbacks:
         try:
             answer = getattr(callback, method)(told)
             if method != "finished":
-                _check_answer(answer, may_stop=callback.may_stop)
+                _check_answer(answer, may_stop=self._may_stop[number])
         except Exception as error:
             problem = f"The callback {_name(callback)} failed in {method} ({type(error).__name__}: {error})."
-            if callback.may_stop:
+            if self._may_stop[number]:
                 raise CallbackFailed(problem, fix=self._remedy) from error
             self._failed.add(number)
             log.warning("callback failed", error=type(error).__name__)

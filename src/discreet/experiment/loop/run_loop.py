@@ -1,6 +1,7 @@
 """The rounds of one run, played one at a time: reserve, play, checkpoint, commit, record; and at last the outcome."""
 
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -20,6 +21,7 @@ from discreet.experiment.loop.tracker import Tracker
 from discreet.experiment.metrics import constant_warning
 from discreet.experiment.promise import released_rounds
 from discreet.experiment.run_directory import run_keys
+from discreet.experiment.run_directory.fingerprint import training_code_digest
 from discreet.experiment.run_directory.resume_check import check_unchanged
 from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.experiment.run_directory.run_record import RunRecord
@@ -69,6 +71,7 @@ class RunLoop:
         self._stopped_by: str | None = None
         self._refusal: BudgetRefused | RoundRefused | None = None
         self._turn = threading.RLock()
+        self._code = training_code_digest(job)
         with ExitStack() as held:
             held.enter_context(record.lock())
             held.enter_context(self._trackers)
@@ -114,23 +117,48 @@ class RunLoop:
             self._require_ready()
             if not self.has_next_round or self._ask_before_round():
                 return None
+            self._check_code()
             self.is_ready = False
             line = self._play_round()
             self.is_ready = True
             if line is not None:
                 self._trackers.end_round(line)
-            if line is not None and self._callbacks.end_round(line):
-                self.stop(f"the callback {self._callbacks.stopped_by}")
+            if line is not None:
+                self._ask_callbacks(lambda: self._callbacks.end_round(line))
             return line
 
     def _ask_before_round(self) -> bool:
         """Announce the next round to the callbacks, and return whether one of them stopped the run before it."""
         planned = {"round": self.position.done + 1, "rounds": self.job.rounds, "directory": str(self.record.path)}
-        if not self._callbacks.begin_round(planned):
-            self._trackers.begin_round(planned)
-            return False
-        self.stop(f"the callback {self._callbacks.stopped_by}")
-        return True
+        if self._ask_callbacks(lambda: self._callbacks.begin_round(planned)):
+            return True
+        self._trackers.begin_round(planned)
+        return False
+
+    def _ask_callbacks(self, ask: Callable[[], bool]) -> bool:
+        """Call the callbacks, and return whether one of them stopped the run.
+
+        An interrupt that comes while they are called may be their doing, so it counts as such a stop.
+        """
+        was_interrupted = self._interrupt.is_requested
+        if ask() or self._interrupt.is_requested > was_interrupted:
+            self.stop(f"the callback {self._callbacks.stopped_by}" if self._callbacks.stopped_by else "a callback")
+            return True
+        return False
+
+    def _check_code(self) -> None:
+        """Refuse to go on with a loss, a part or a network that the caller, a callback or its own calls have changed.
+
+        A round that is played again after a crash draws the same noise. Added to another sum, it would cancel in their
+        difference. A resumed run begins with the code as it was at the start, whatever it had become since.
+        """
+        if training_code_digest(self.job) != self._code:
+            raise InvalidInput(
+                "The loss, a part of your own or the network's code was changed between two rounds, and a run can't go "
+                "on with another one.",
+                fix="Leave them as they were, and let them count nothing; what should change by round belongs into a "
+                "schedule.",
+            )
 
     def checkpoint(self) -> None:
         """Save the state after the last completed round, unless it is saved already."""

@@ -15,7 +15,6 @@ from discreet.experiment.loop.callbacks import read_only
 from discreet.experiment.loop.interrupt import StopRequest
 from discreet.experiment.loop.outcome import Outcome
 from discreet.experiment.loop.run_loop import RunLoop
-from discreet.experiment.run_directory.fingerprint import own_code_digest
 from discreet.models.standardised_model import standardise_inputs
 
 Result = TypeVar("Result")
@@ -31,18 +30,16 @@ class Session(Iterator[Mapping[str, Any]], Generic[Result]):
     What its caller saw may be why a loop is left before the last round, so its card counts all planned rounds.
     """
 
-    def __init__(self, loop: RunLoop, conclude: Callable[[Outcome], Result], *, is_open: bool) -> None:
+    def __init__(self, loop: RunLoop, conclude: Callable[[Outcome], Result]) -> None:
         """Take a run that is ready.
 
         Args:
             loop: The run.
             conclude: Makes the result of the session from the outcome of the run.
-            is_open: Whether code of the caller runs between two rounds.
         """
         self._loop = loop
         self._result: Result | None = None
         self._process = os.getpid()
-        self._own_code = own_code_digest(loop.job) if is_open else None
         self._close = weakref.finalize(self, _close, loop, conclude, self._process)
 
     def __next__(self) -> Mapping[str, Any]:
@@ -53,7 +50,6 @@ class Session(Iterator[Mapping[str, Any]], Generic[Result]):
                 f"The session of {self.directory} belongs to the process that opened it.", fix="Play its rounds there."
             )
         try:
-            self._check_own_code()
             with self._loop.catch_interrupts():
                 line = self._loop.play_round()
         except BaseException:
@@ -64,19 +60,6 @@ class Session(Iterator[Mapping[str, Any]], Generic[Result]):
             raise StopIteration
         record: Mapping[str, Any] = read_only(line)
         return record
-
-    def _check_own_code(self) -> None:
-        """Refuse to go on with a loss, a metric or a part that the loop has changed.
-
-        A round that is played again after a crash draws the same noise. Added to another sum, it would cancel in their
-        difference.
-        """
-        if self._own_code is not None and own_code_digest(self._loop.job) != self._own_code:
-            raise InvalidInput(
-                "The loss, the metric or a part of your own was changed between two rounds, and a run can't go on "
-                "with another one.",
-                fix="Leave them as they were; what should change by round belongs into a schedule.",
-            )
 
     def __enter__(self) -> Self:
         return self

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 import discreet
+from discreet.algorithms.declarations import client_parts
 from discreet.code_version import read_code_version
 from discreet.data.features.feature_cache import tensor_digest
 from discreet.data.federation import Federation
@@ -138,6 +139,18 @@ def _examples(data: Federation) -> dict[str, Any]:
 def own_code_digest(job: Job) -> str:
     """Return a digest of the user's loss and metric and of the user's own parts, with the values that they hold."""
     return code_digest(*job.model.user_functions, *(own.target for own in user_parts(job.algorithm)))
+
+
+def training_code_digest(job: Job) -> str:
+    """Return a digest of what a sum is computed with: the user's loss, the own parts of clients, the network's code.
+
+    The metric and the server optimiser change no sum of a round. The values of the network's tensors don't count: they
+    are a copy that nobody else holds.
+    """
+    loss, _ = job.model.user_functions
+    network = job.model.loss.module
+    held = [*network.parameters(), *network.buffers()]
+    return code_digest(loss, *(own.target for own in client_parts(job.algorithm)), network, trained=held)
 
 
 def own_files(folder: Path | None, resolved: str, tables: Collection[str] | None = None) -> list[str]:
