@@ -17,7 +17,7 @@ PYPROJECT = {
             "train": ["torch>=2.10"],
             "flower": ["discreet[train]", "flwr>=1.40,<1.42"],
             "test": ["discreet[train]", "pytest", "scipy>=1.13"],
-            **{name: [] for name in ("report", "secure", "tables", "onnx", "ray", "check")},
+            **{name: [] for name in ("report", "secure", "tables", "onnx", "ray", "check", "tensorboard", "mlflow", "tune")},
         },
     }
 }
