@@ -37,6 +37,19 @@ def test_the_file_is_planned_and_certified_for_the_promise(
     assert plan.json["epsilon"] <= promise["epsilon"]
 
 
+@pytest.mark.parametrize("unit", ["example", "person:patient:2", "client"])
+def test_a_client_that_knows_its_share_of_the_noise_has_a_larger_epsilon_than_the_server(
+    unit: str, folder: Path, discreet: Discreet
+) -> None:
+    discreet(f"init e.toml --table visits.csv {INIT} --unit {unit} --against server")
+    starter = (folder / "e.toml").read_text()
+    assert "another client also knows its own noise: see --against clients" in starter
+    assert "everyone who sees less" not in starter
+    cards = discreet("plan e.toml --json").json["guarantees"]
+    by_view = {card["view"]: card["epsilon"] for card in cards if card["unit"] == cards[0]["unit"]}
+    assert by_view["client"] > by_view["server"]
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

@@ -139,6 +139,17 @@ def test_a_blank_and_a_removal_have_the_same_price(card: Guarantee):
     assert (card.epsilon, card.mu, card.attacks) == (removal.epsilon, removal.mu, removal.attacks)
 
 
+def test_a_large_but_finite_epsilon_is_not_said_to_let_anyone_tell_for_certain():
+    weak = Release(unit="example", relation="replace", view="server", event=GaussianNoise(noise_multiplier=0.1))
+    made = Guarantee.certify(weak, 1e-5)
+    assert math.isfinite(made.epsilon)
+    assert made.attacks[0].true_positive_rate == 1
+    assert "for certain" not in made.sentence()
+    assert made.sentence().endswith(
+        "Allowed 1 false alarm in 1,000, no attack is excluded, not even one that recognises all."
+    )
+
+
 def test_an_infinite_epsilon_is_said_and_saved(card: Guarantee):
     certain = (Attack(false_positive_rate=0.001, true_positive_rate=1.0),)
     nothing = dataclasses.replace(card, epsilon=math.inf, mu=math.inf, attacks=certain)
@@ -147,7 +158,7 @@ def test_an_infinite_epsilon_is_said_and_saved(card: Guarantee):
     assert (
         nothing.as_text()
         .splitlines()[2]
-        .startswith("Nothing is promised: anyone who sees what the server sees can tell for")
+        .startswith("Next to nothing is promised: anyone who sees what the server sees may be able")
     )
     assert "ε = inf" in nothing.as_text()
 

@@ -16,6 +16,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.release import Person, Release, Unit, View
 from discreet.report import brief_page
 from discreet.report.brief import Brief, write_brief
+from discreet.words import fill
 from tests.report.conftest import TESTED
 from tests.report.test_run_page import UNCOVERED, Reader, without_coordinates
 
@@ -67,6 +68,26 @@ def test_three_assumptions_have_somebody_who_must_check_them(run: Path):
     ]
     simulated = write_brief(with_cards(run, card("example", "server", Line("One process plays all.", "machine"))))
     assert simulated.checks[1].source == "machine"
+
+
+def test_the_secure_sum_and_public_ranges_are_among_the_three(run: Path):
+    lines = (
+        Line("One row each.", "owner"),
+        Line("The server learns the sum and nothing else.", "clients"),
+        Line("Each client draws its noise.", "clients"),
+        Line("One process plays all.", "machine"),
+        Line("The sums were added up in clear.", "machine"),
+        Line("The names are public.", "owner"),
+        Line(fill("data.table.public_ranges"), "owner"),
+    )
+    made = replace(card(), assumptions=lines, assumption_sources=tuple(line.source for line in lines))
+    data, noise, _ = write_brief(with_cards(run, made)).checks
+    assert data == "One row each. The ranges are public. They were not taken from this data."
+    assert noise.source == "machine"
+    assert noise == (
+        "One process plays all. The sums were added up in clear. "
+        "Who runs each client: The server learns the sum and nothing else."
+    )
 
 
 def test_a_card_of_an_earlier_version_has_the_usual_three_and_says_so(run: Path):

@@ -74,13 +74,28 @@ def group_lines(kind: Kind, sentences: Sequence[str], sources: Sequence[Source])
 def main_checks(sentences: Sequence[str], sources: Sequence[Source]) -> list[Line | None]:
     """Return the assumptions that somebody must check before all others: on the data, on the noise, and on the rest.
 
-    Of each kind it is the first line, of the source that comes first: what the author of the noise declares, or who
-    controls the one machine, decides more than who runs a server. None where a card has no such line: a card of an
-    earlier version names no sources.
+    On the data it is what the owner must check first, and that ranges are public. On the noise it is what the author of
+    the noise declares, or all that who controls the one machine must know; what the server or the clients must do
+    follows, since among real clients the guarantee rests on it: a secure sum, or else secret noise. None where a card
+    has no such line: a card of an earlier version names no sources.
     """
     lines = [Line(sentence, source) for sentence, source in zip(sentences, sources, strict=False)]
-    kinds = (("owner",), ("author", "machine", "server", "clients"), ("project",))
-    return [next((line for source in kind for line in lines if line.source == source), None) for kind in kinds]
+
+    def said_by(*wanted: Source) -> list[Line]:
+        return next((found for source in wanted if (found := [line for line in lines if line.source == source])), [])
+
+    owner, machine = said_by("owner"), said_by("machine")
+    ranges = [line for line in owner[1:] if line == fill("data.table.public_ranges")]
+    noise = [*(said_by("author")[:1] or machine), *said_by("server", "clients")[:1]]
+    return [_join_lines([*owner[:1], *ranges]), _join_lines(noise), _join_lines(said_by("project")[:1])]
+
+
+def _join_lines(lines: Sequence[Line]) -> Line | None:
+    """Join lines to one of the first one's source; a line of another source names who must check it."""
+    if not lines:
+        return None
+    source = lines[0].source
+    return Line(" ".join(str(line) if line.source == source else line.describe() for line in lines), source)
 
 
 def release_assumptions(release: Release, made_by: Source = "project") -> Iterator[Line]:

@@ -17,9 +17,9 @@ def sentence(
 ) -> str:
     """Return what someone with this view can tell about one unit, for a reader who has never heard of ε."""
     secret = fill(f"secret.{relation}.{unit_name(unit)}")
-    if recognised >= 1:
-        return fill(f"sentence.{view}.certain", secret=secret)
     alarms, caught = per_thousand(false_alarms), per_thousand(recognised)
+    if recognised >= 1:
+        return fill(f"sentence.{view}.unbounded", secret=secret, alarms=alarms)
     return fill(f"sentence.{view}.bound", secret=secret, alarms=alarms, recognised=caught)
 
 

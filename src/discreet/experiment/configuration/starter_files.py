@@ -171,7 +171,7 @@ RECIPES = {
 }
 
 VIEWERS = {
-    "server": "               # who sees every message, and so everyone who sees less",
+    "server": "               # who sees every message; another client also knows its own noise: see --against clients",
     "client": "               # the other clients, who see the released models",
     "public": "               # those who see only released models",
 }

@@ -1,16 +1,18 @@
 """What a run spends of its promise: the ε of its rounds, the rounds that clients can pay for, and the run's budgets."""
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
+from discreet.errors import Unsupported
 from discreet.experiment.promise.promise import ClientGroup, Privacy, client_groups, promise_event
 from discreet.experiment.promise.released_rounds import ReleasedRound, compose_rounds
 from discreet.privacy import accountant
 from discreet.privacy.ledger import Budget
-from discreet.privacy.release import Release
+from discreet.privacy.release import Release, View
 
 LEAST_EPSILON = 1e-9  # the least epsilon of a budget: a run may have so much noise that it spends nothing
 DEFAULT_DELTA = 1e-5  # for guarantees of a run that promises nothing
@@ -130,7 +132,8 @@ def certifiable_releases(
 
     A client-level release also protects one example: any change to the example replaces the client's update by another
     of at most the same norm, so it is priced as a replacement. Where rows are left out to bound those of a person,
-    leaving out one example or client may bring other rows in, so nothing is certified for those units.
+    leaving out one example or client may bring other rows in, so nothing is certified for those units, and the person
+    is certified against every onlooker that the algorithm protects from.
     """
     if rounds == 0:
         return []
@@ -148,16 +151,41 @@ def certifiable_releases(
         return releases
     promised = (group.privacy.unit, group.privacy.against)
     if not any((release.unit, release.view) == promised for release in releases):
-        about = promise_event(group.privacy, group.algorithm, rounds, population, released)
-        releases.append(
-            Release(
-                unit=group.privacy.unit,
-                relation=about.relation,
-                view=group.privacy.against,
-                event=about.event,
-                clients=group.clients,
-            )
-        )
+        releases.append(_release_about(group.privacy, group, rounds, population, released))
     if group.privacy.person is not None:
         releases = [release for release in releases if release.unit == group.privacy.unit]
+        releases += _releases_about_person(group, rounds, population, released, {each.view for each in releases})
     return sorted(releases, key=lambda release: (release.unit, release.view) != promised)
+
+
+def _release_about(
+    privacy: Privacy,
+    group: ClientGroup,
+    rounds: int,
+    population: Population,
+    released: Sequence[ReleasedRound] | None,
+) -> Release:
+    about = promise_event(privacy, group.algorithm, rounds, population, released)
+    return Release(
+        unit=privacy.unit, relation=about.relation, view=privacy.against, event=about.event, clients=group.clients
+    )
+
+
+def _releases_about_person(
+    group: ClientGroup,
+    rounds: int,
+    population: Population,
+    released: Sequence[ReleasedRound] | None,
+    known: Collection[View],
+) -> Iterator[Release]:
+    """Yield what the other onlookers learn about the promised person, each counted as a promise against them would be.
+
+    Args:
+        known: The onlookers for whom a release is there already.
+    """
+    assert group.privacy is not None
+    composed = compose_rounds(group.algorithm, rounds, population, released)
+    for view in dict.fromkeys(release.view for release in composed):
+        if view not in known:
+            with contextlib.suppress(Unsupported):  # the algorithm protects nobody from this onlooker
+                yield _release_about(replace(group.privacy, against=view), group, rounds, population, released)
