@@ -74,6 +74,7 @@ def test_a_draw_of_clients_is_kept_secret_by_the_server_and_a_draw_of_examples_b
 def test_a_seed_comes_first_of_what_the_machine_decides(tmp_path: Path):
     (card, *_) = cards(tmp_path, DIGITS + RECIPES["each client"], "seed=1")
     assert lines(card, "machine")[0].startswith("Nobody knows the seed")
+    assert card.as_text().splitlines()[2].startswith("This run protects nobody: its noise comes from a seed")
 
 
 def test_shared_examples_are_said_by_those_who_know_it(tmp_path: Path):

@@ -247,7 +247,11 @@ def test_a_guarantee_from_before_a_resume_is_out_of_date(run: Path):
 def test_a_seeded_run_protects_nobody(run: Path):
     resolved = run / "resolved.toml"
     resolved.write_text("seed = 7\n" + resolved.read_text())
-    assert "This run protects nobody: its noise came from a seed" in read(run).text
+    text = read(run).text
+    assert "This run protects nobody: its noise came from a seed" in text
+    assert "ε without a seed" in text
+    assert "ε certified" not in text
+    assert "promised" not in text.partition("rounds")[0]
 
 
 def test_a_broken_promise_is_called_one(run: Path):

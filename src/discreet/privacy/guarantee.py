@@ -181,6 +181,11 @@ class Guarantee:
         return not self.on_word_of
 
     @property
+    def is_seeded(self) -> bool:
+        """Whether the card says that the noise comes from a seed, which protects nobody."""
+        return fill("assumes.seeded") in self.assumptions
+
+    @property
     def code(self) -> CodeVersion:
         """The code that made the card."""
         return CodeVersion(self.version, self.commit, self.dirty)

@@ -46,12 +46,11 @@ def html_card(card: "Guarantee", entries: Iterable[tuple[str, str]]) -> str:
     """
     whole = f'<pre style="white-space:pre-wrap;font-size:.85em">{escape(card.as_text())}</pre>'
     title = fill("card.title" if card.is_certified else "card.title_declared")
-    is_seeded = fill("assumes.seeded") in card.assumptions
-    is_good = card.is_certified and math.isfinite(card.epsilon) and not is_seeded
+    is_good = card.is_certified and math.isfinite(card.epsilon) and not card.is_seeded
     return html_box(
         GOOD if is_good else BAD,
         html_paragraph(title, "font-weight:600;"),
-        html_paragraph(fill("verdict.seeded"), "font-weight:600;") if is_seeded else "",
+        html_paragraph(fill("card.seeded"), "font-weight:600;") if card.is_seeded else "",
         html_paragraph(card.sentence()),
         html_table(entries),
         f"<details><summary>{escape(fill('card.whole'))}</summary>{whole}</details>",

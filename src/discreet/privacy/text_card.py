@@ -18,6 +18,8 @@ def card_lines(card: "Guarantee", entries: Iterable[tuple[str, str]]) -> Iterato
     """Yield the lines of a card, with these labelled entries in the middle."""
     yield fill("card.title" if card.is_certified else "card.title_declared")
     yield "─" * WIDTH
+    if card.is_seeded:
+        yield from (*_paragraph(fill("card.seeded")), "")
     yield from _paragraph(card.sentence())
     yield ""
     yield _attack_line(fill("attack.false_alarms"), fill("attack.recognised"), fill("attack.guessing"))

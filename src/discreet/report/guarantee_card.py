@@ -29,6 +29,7 @@ def guarantee_card(card: Guarantee, *, public: bool = False) -> Html:
     return tag(
         "article",
         tag("h3", fill(f"heading.{unit}", against=describe_onlooker(card.view))),
+        tag("p", fill("card.seeded"), class_="lead") if card.is_seeded else None,
         tag("p", card.sentence(), class_="lead"),
         _attack_table(card),
         definition_list(_card_entries(card)),

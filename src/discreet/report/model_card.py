@@ -147,7 +147,7 @@ def _cell(text: str) -> str:
 
 def _describe_guarantee(card: Guarantee, *, public: bool) -> Iterator[str]:
     heading = fill(f"heading.{wording.unit_name(card.unit)}", against=describe_onlooker(card.view))
-    yield from (f"### {heading}", "", card.sentence(), "")
+    yield from (f"### {heading}", "", *((fill("card.seeded"), "") if card.is_seeded else ()), card.sentence(), "")
     alarms, recognised, guessing = fill("attack.allowed_alarms"), fill("attack.recognised"), fill("attack.guessing")
     yield from (fill("attack.title") + ":", "", f"| {alarms} | {recognised} | {guessing} |", "|---|---|---|")
     for attack in card.attacks:

@@ -54,6 +54,8 @@ def covered_tiles(run: RunData) -> Iterator[Tile]:
         if promise and promise.is_about(card):
             promised = f"of {compact(promise.epsilon)} promised"
         kind = "ε certified" if card.is_certified else "ε declared"
+        if run.is_seeded:
+            kind, promised = "ε without a seed", "with its seed, this run protects nobody"
         yield kind, "∞" if math.isinf(card.epsilon) else round_up(card.epsilon), promised
         yield "δ", compact(card.delta), "probability that ε does not cover"
     if run.rounds or run.planned_rounds:
@@ -85,6 +87,8 @@ def guarantees(run: RunData, *, public: bool) -> Html | None:
         return None
     cards, others = split_by_largest_epsilon(run.guarantees)
     name = "The guarantee" if len(run.guarantees) == 1 else f"The {len(run.guarantees)} guarantees"
+    if run.is_seeded:
+        name += " of the same run without a seed"
     if not cards[0].is_certified:
         name = "What is declared, and not certified"
     other_clients = other_clients_table(others) if others else None
