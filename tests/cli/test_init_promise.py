@@ -50,6 +50,20 @@ def test_a_client_that_knows_its_share_of_the_noise_has_a_larger_epsilon_than_th
     assert by_view["client"] > by_view["server"]
 
 
+@pytest.mark.parametrize(("delta", "is_large"), [(0.5, True), (1e-4, False)])
+def test_a_large_delta_is_warned_of_before_training_on_the_card_and_in_the_verdict(
+    delta: float, is_large: bool, folder: Path, discreet: Discreet
+) -> None:
+    discreet(f"init e.toml --table visits.csv {INIT} --unit example --against server")
+    ran = discreet(f"run e.toml --out first --set rounds=1 --set privacy.delta={delta}")
+    assert ran.code == 0, ran.err
+    assert ("Warning: delta = 0.5 is no less than" in " ".join(ran.err.split())) == is_large
+    assert ("One unit in full: δ is no less than" in ran.out) == is_large
+    brief = discreet("report first --brief --json").json
+    assert brief["mood"] == ("bad" if is_large else "good")
+    assert ("would keep this promise" in brief["verdict"][0]) == is_large
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import InvalidInput
+from discreet.experiment.run_directory.run_data import read_run
 from discreet.privacy.guarantee import Guarantee, card_entries
 from discreet.privacy.wording import round_up
 from discreet.report import guarantee_card, run_page
+from discreet.report.verdict import judge
 from tests.report.conftest import lines, write_rounds
 
 VOID = {"meta", "link", "br", "hr"}
@@ -252,6 +254,14 @@ def test_a_seeded_run_protects_nobody(run: Path):
     assert "ε without a seed" in text
     assert "ε certified" not in text
     assert "promised" not in text.partition("rounds")[0]
+
+
+def test_a_delta_that_allows_publishing_one_unit_is_no_good_news(run: Path):
+    rewrite(run, delta_warning="delta = 0.5 is no less than 1/800.")
+    verdict = judge(read_run(run))
+    assert verdict.mood == "bad"
+    assert verdict.sentence == "Warning: delta = 0.5 is no less than 1/800."
+    assert verdict.sentence in read(run).text
 
 
 def test_a_broken_promise_is_called_one(run: Path):

@@ -151,6 +151,7 @@ def start_run(
     if not quiet:
         for sentence in [
             *range_warnings(job.task.ranges_from_data),
+            *_promise_warnings(job),
             *person_bound.owner_notices(job.task.person, job.task.rows_left_out),
             *advice(job),
         ]:
@@ -160,6 +161,16 @@ def start_run(
     job = replace(job, as_far_as_it_goes=as_far_as_it_goes)
     with round_progress(job, quiet=quiet) as watch:
         return start(job, directory, ledger, key_dir, watch)
+
+
+def _promise_warnings(job: "Job") -> Iterator[str]:
+    """Warn of a promise that says little, as `discreet plan` does."""
+    from discreet.experiment.promise.promise_warnings import StatedPromise, promise_warnings
+
+    if (asked := job.privacy) is not None:
+        stated = StatedPromise(asked.unit, asked.against, asked.largest_epsilon, asked.delta)
+        found = promise_warnings(job.terms.population, [stated], job.terms.data.distinct_examples)
+        yield from (f"Warning: {sentence}" for sentence in found)
 
 
 def _ask_about_ledger(job: "Job", path: Path) -> bool:

@@ -9,12 +9,13 @@ from discreet.experiment.configuration.experiment_file import Source
 from discreet.experiment.loop import run_guarantees
 from discreet.experiment.promise import data_ranges, person_bound, run_spending
 from discreet.experiment.promise.promise import client_groups
+from discreet.experiment.promise.promise_warnings import StatedPromise
 from discreet.experiment.terms import Terms
 from discreet.part import to_plain
 from discreet.planning.learning_forecast import forecast_warnings
 from discreet.planning.local_work import recommend_local_work
 from discreet.planning.other_promises import affordable_rounds, price_promises
-from discreet.planning.plan_warnings import StatedPromise, plan_warnings
+from discreet.planning.plan_warnings import plan_warnings
 from discreet.planning.traffic import planned_traffic
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.wording import compact, round_up

@@ -1,25 +1,12 @@
 """Warnings before a run: promises that say little, and protection that isn't there."""
 
-import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
 from discreet.engines.engine import MIN_SECURE_CLIENTS
-from discreet.privacy.release import Person, Unit, View
-from discreet.privacy.wording import compact, round_up, unit_name
-
-LARGE_EPSILON = 10.0  # an ε above this says little
-
-
-class StatedPromise(NamedTuple):
-    """A promise, as a guarantee or the planner states it."""
-
-    unit: Unit
-    view: View
-    epsilon: float
-    delta: float
+from discreet.experiment.promise.promise_warnings import StatedPromise, promise_warnings
+from discreet.privacy.wording import compact
 
 
 def plan_warnings(
@@ -32,44 +19,10 @@ def plan_warnings(
         distinct: The number of examples, each counted once; None if only the owner of the data knows it.
     """
     if promises:
-        yield from _warn_delta(population, promises[0], distinct)
-        yield from _warn_epsilon(promises)
+        yield from promise_warnings(population, promises, distinct)
         yield from _warn_amplification(algorithm, population, promises[0])
     yield from _warn_secure_sums(algorithm, population)
     yield from algorithm.trainer.plan_warnings(population)
-
-
-def _warn_delta(population: Population, promise: StatedPromise, distinct: int | None) -> Iterator[str]:
-    """Warn of a δ of one over the number of people or more: it allows publishing one person's data in full."""
-    number = _count_units(population, promise, distinct)
-    if promise.delta * number >= 1:
-        is_exact = promise.unit == "client" or (promise.unit == "example" and distinct is not None)
-        kind, more = unit_name(promise.unit), "" if is_exact else "at least "
-        yield (
-            f"delta = {compact(promise.delta)} is no less than 1/{number:,}, and there are {more}{number:,} "
-            f"{'people' if kind == 'person' else f'{kind}s'}: publishing one of them in full would keep this promise. "
-            f"Choose delta well below {compact(1 / number, 2)}."
-        )
-
-
-def _count_units(population: Population, promise: StatedPromise, distinct: int | None) -> int:
-    """Return how many units the promise protects; a lower bound where only the owner of the data can count them."""
-    if promise.unit == "client":
-        return population.clients
-    examples = sum(population.examples)
-    known = distinct if distinct is not None else math.ceil(examples / population.max_multiplicity)
-    return math.ceil(known / promise.unit.rows) if isinstance(promise.unit, Person) else known
-
-
-def _warn_epsilon(promises: Sequence[StatedPromise]) -> Iterator[str]:
-    first = promises[0]
-    most = max(promise.epsilon for promise in promises if (promise.unit, promise.view) == (first.unit, first.view))
-    if most > LARGE_EPSILON:
-        factor = f"{math.exp(most):,.0f}" if most < 16 else f"e^{compact(most, 3)}"
-        yield (
-            f"epsilon = {round_up(most)} is above {LARGE_EPSILON:g}: it bounds the odds by a factor of about "
-            f"{factor}, which says little. Look at which attacks it still excludes, if any."
-        )
 
 
 def _warn_amplification(algorithm: Algorithm, population: Population, promise: StatedPromise) -> Iterator[str]:

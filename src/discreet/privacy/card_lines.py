@@ -81,13 +81,13 @@ def main_checks(sentences: Sequence[str], sources: Sequence[Source]) -> list[Lin
     """
     lines = [Line(sentence, source) for sentence, source in zip(sentences, sources, strict=False)]
 
-    def said_by(*wanted: Source) -> list[Line]:
+    def lines_of(*wanted: Source) -> list[Line]:
         return next((found for source in wanted if (found := [line for line in lines if line.source == source])), [])
 
-    owner, machine = said_by("owner"), said_by("machine")
+    owner, machine = lines_of("owner"), lines_of("machine")
     ranges = [line for line in owner[1:] if line == fill("data.table.public_ranges")]
-    noise = [*(said_by("author")[:1] or machine), *said_by("server", "clients")[:1]]
-    return [_join_lines([*owner[:1], *ranges]), _join_lines(noise), _join_lines(said_by("project")[:1])]
+    noise = [*(lines_of("author")[:1] or machine), *lines_of("server", "clients")[:1]]
+    return [_join_lines([*owner[:1], *ranges]), _join_lines(noise), _join_lines(lines_of("project")[:1])]
 
 
 def _join_lines(lines: Sequence[Line]) -> Line | None:

@@ -32,7 +32,10 @@ class Verdict:
 
 
 def judge(run: RunData) -> Verdict:
-    """Judge a run. The verdict is good only if a guarantee is certified, keeps the promise, and no seed voids it."""
+    """Judge a run.
+
+    The verdict is good only if a guarantee is certified, keeps the promise, no seed voids it, and δ is small enough.
+    """
     verdict, card = _judge_privacy(run), run.main_guarantee
     if verdict.mood == "good" and card is not None and not card.is_certified:
         parts = join_names([shorten_digest(title) for title in card.on_word_of])
@@ -40,6 +43,9 @@ def judge(run: RunData) -> Verdict:
         verdict = Verdict("none", fill("verdict.not_certified", parts=parts), (if_true, *verdict.more))
     elif verdict.mood == "good" and (own := _own_kinds(run)):
         verdict = Verdict("bad", fill("verdict.hidden_declaration", parts=join_names(own)))
+    elif verdict.mood == "good" and run.delta_warning is not None:
+        warning = fill("verdict.warning", sentence=run.delta_warning)
+        verdict = Verdict("bad", warning, (verdict.sentence, *verdict.more))
     return Verdict(verdict.mood, verdict.sentence, (*verdict.more, *_warnings(run), *_describe_progress(run)))
 
 

@@ -11,6 +11,7 @@ from discreet.experiment.loop.run_assumptions import CountedRounds, release_line
 from discreet.experiment.metrics import list_metrics
 from discreet.experiment.promise import person_bound, run_spending
 from discreet.experiment.promise.promise import client_groups
+from discreet.experiment.promise.promise_warnings import StatedPromise, delta_warnings, is_delta_large
 from discreet.experiment.promise.released_rounds import ReleasedRound
 from discreet.experiment.terms import Terms
 from discreet.part import from_plain, to_plain
@@ -100,7 +101,7 @@ def certify_run(
                 release,
                 delta,
                 assumptions=[*release_lines(terms, kind.algorithm, release), *assumed],
-                not_covered=uncovered,
+                not_covered=[*_large_delta_line(terms, release.unit, delta), *uncovered],
                 claims=[
                     *(_certify_claim(claim, delta) for claim in stated if claim.release.unit == release.unit),
                     *(() if search is None else search.claims),
@@ -166,7 +167,22 @@ def guarantee_data(
         "guarantees": [to_plain(card) for card in cards],
         "code": code_stamps,
         "ledger": None if ledger is None else ledger.verify(),
+        **_large_delta_data(job.terms, cards),
     }
+
+
+def _large_delta_data(terms: Terms, cards: Sequence[Guarantee]) -> dict[str, str]:
+    """Return the warning of a large δ of the first card under its key; nothing if δ is small."""
+    stated = [StatedPromise(card.unit, card.view, card.epsilon, card.delta) for card in cards[:1]]
+    distinct = terms.data.distinct_examples
+    said = [each for promise in stated for each in delta_warnings(terms.population, promise, distinct)]
+    return {"delta_warning": said[0]} if said else {}
+
+
+def _large_delta_line(terms: Terms, unit: Unit, delta: float) -> Iterator[Line]:
+    """Yield that δ allows publishing one unit in full, where it is as large as one over their number."""
+    if is_delta_large(terms.population, unit, delta, terms.data.distinct_examples):
+        yield Line(fill("not_covered.large_delta"), "method")
 
 
 def _uncovered_lines(

@@ -92,6 +92,12 @@ class RunData:
         return said if isinstance(said, str) else None
 
     @property
+    def delta_warning(self) -> str | None:
+        """That δ is so large that publishing one unit in full would keep the promise, if it is."""
+        said = self.outcome.get("delta_warning")
+        return said if isinstance(said, str) else None
+
+    @property
     def stop_reason(self) -> str | None:
         """Why the run ended early, in the run's own words."""
         why = self.outcome.get("stopped")
