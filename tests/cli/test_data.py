@@ -65,7 +65,7 @@ def test_the_page_says_whose_eyes_it_is_for(table: Path, discreet: Discreet):
     assert "'same' is constant" in text
     assert "'note' is free text" in text
     assert "--write-ranges" in text
-    assert text.endswith("The table fits.")
+    assert text.endswith("The table can be read. 2 remarks above ask for a remedy.")
 
 
 def test_ranges_are_held_against_the_data(table: Path, tmp_path: Path, discreet: Discreet):
@@ -220,3 +220,16 @@ def test_a_table_that_does_not_fit_has_no_clients_to_compare(table: Path, discre
     replace_row(table, 4, "A,,f,x,1,no")
     assert discreet(f"data check {COLUMNS} --non-iid --json", table).json["non_iid"] is None
     assert "non_iid" not in discreet(f"data check {COLUMNS} --json", table).json
+
+
+def test_a_table_fits_once_its_ranges_have_answered_every_remark(tmp_path: Path, discreet: Discreet):
+    path, ranges = tmp_path / "visits.csv", tmp_path / "ranges.toml"
+    path.write_text("who,value,day,y\n" + "".join(f"a,{n % 5}.5,2026-01-{n + 1:02},{n % 2}\n" for n in range(28)))
+    asked = discreet("data check --client who --label y", path).out.splitlines()
+    assert asked[-1] == "The table can be read. 1 remark above asks for a remedy."
+    ranges.write_text(
+        "[columns]\nvalue = { min = 0, max = 9 }\ny = { values = [0, 1] }\n"
+        'day = { first = "2020-01-01", last = "2030-01-01" }\n'
+    )
+    answered = discreet(f"data check --client who --label y --ranges {ranges}", path).out.splitlines()
+    assert answered[-1] == "The table fits."

@@ -73,7 +73,7 @@ def check(
 
     Shows the clients and their sizes, the columns and their types, the labels and the missing values.
 
-    The output describes private data: only the data owner may see it. Exit code 0 if the table fits, 2 if not.
+    The output describes private data: only the data owner may see it. Exit code 0 if it can be trained on, 2 if not.
     """
     from discreet.data.tables.file_reader import open_table
     from discreet.data.tables.ranges import load_ranges
@@ -123,7 +123,10 @@ def _page(survey: "Survey", written: str | None, difference: "Heterogeneity | No
         yield ""
     if written is not None:
         yield f"Wrote {written}. {REPLACE}"
-    if survey.fits:
+    if survey.fits and survey.remarks:
+        verb = "asks" if len(survey.remarks) == 1 else "ask"
+        yield f"The table can be read. {format_count(len(survey.remarks), 'remarks')} above {verb} for a remedy."
+    elif survey.fits:
         yield "The table fits."
     else:
         yield f"The table does not fit: {format_count(len(survey.problems), 'problems')}."

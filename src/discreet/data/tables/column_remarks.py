@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 MOST_COUNTED = 1_000_000  # distinct cells that are told apart, to bound memory
+LEAST_REPEATS = 2  # mean number of rows of each name, from which a column may name persons
 MOSTLY = 0.8  # the share of cells from which a column counts as one of dates, or of decimal commas
 DATE = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([T ]\d{1,2}:\d{2}.*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})( .*)?")
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -18,6 +19,7 @@ class CellKinds:
 
     Attributes:
         cells: Number of cells that are not missing.
+        comma_at: The row of the first number with a decimal comma.
         spaced: Number of texts of several words.
         distinct: Hashes of the distinct cells, up to a limit.
         first_day: The first of the dates. Empty if one is not written as YYYY-MM-DD.
@@ -27,13 +29,14 @@ class CellKinds:
     cells: int = 0
     dates: int = 0
     decimal_commas: int = 0
+    comma_at: int = 0
     infinite: int = 0
     spaced: int = 0
     distinct: set[int] = field(default_factory=set)
     first_day: str = ""
     last_day: str = ""
 
-    def count_cell(self, cell: str, *, is_number: bool) -> None:
+    def count_cell(self, cell: str, line: int, *, is_number: bool) -> None:
         """Add a cell that is not missing."""
         self.cells += 1
         if len(self.distinct) < MOST_COUNTED:
@@ -45,7 +48,9 @@ class CellKinds:
             day = cell[:10] if ISO_DATE.match(cell) else ""
             self.first_day = min(self.first_day, day) if self.dates > 1 else day
             self.last_day = max(self.last_day, day)
-        self.decimal_commas += DECIMAL_COMMA.fullmatch(cell) is not None
+        if DECIMAL_COMMA.fullmatch(cell):
+            self.decimal_commas += 1
+            self.comma_at = self.comma_at or line
         self.infinite += cell.lower() in INFINITE
         self.spaced += " " in cell
 
@@ -63,11 +68,18 @@ class CellKinds:
         """Whether every cell differs: of single words or whole numbers. Measurements and free texts differ too."""
         return whole and not self.spaced and 10 < self.cells == len(self.distinct)
 
-    def remarks(self, name: str, *, whole: bool) -> Iterator[str]:
+    @property
+    def names_persons(self) -> bool:
+        """Whether the cells are probably names of persons: single words, many of them, each in several rows."""
+        repeats = self.cells >= LEAST_REPEATS * len(self.distinct)
+        return repeats and not self.spaced and len(self.distinct) < MOST_COUNTED
+
+    def remarks(self, name: str, row: str, *, whole: bool) -> Iterator[str]:
         """Yield a sentence for each thing to know about the column.
 
         Args:
             name: The column.
+            row: What the number of a row counts: "line" or "row".
             whole: Whether its cells are whole numbers or text.
         """
         if self.are_dates:
@@ -77,7 +89,10 @@ class CellKinds:
                 'the ranges, or set it to "ignore".'
             )
         elif self.have_decimal_commas:
-            yield f"Column {name!r} has numbers with a decimal comma: write them with a decimal point."
+            yield (
+                f"Column {name!r} has numbers with a decimal comma, first in {row} {self.comma_at}: write them with a "
+                'decimal point. As it stands the column is text, which --write-ranges sets to "ignore".'
+            )
         elif self.is_identifier(whole=whole):
             yield (
                 f'Column {name!r} has another value in every row, as an identifier has: set it to "ignore" in the '

@@ -4,10 +4,11 @@ import tomllib
 from pathlib import Path
 
 import tomlkit
-from tomlkit.items import InlineTable
+from tomlkit.items import Item
 
+from discreet.data.tables.column_survey import MOST_VALUES, ColumnSurvey
 from discreet.data.tables.ranges import Ranges, load_ranges
-from discreet.data.tables.table_survey import MOST_VALUES, ColumnSurvey, Survey
+from discreet.data.tables.table_survey import Survey
 from discreet.paths import write_new_file
 
 HEAD = (
@@ -54,13 +55,13 @@ def _is_numeric_label(label: ColumnSurvey) -> bool:
     return label.type == "number" and not are_classes
 
 
-def _describe_column(column: ColumnSurvey, numeric: bool) -> "InlineTable | tomlkit.items.String":
+def _describe_column(column: ColumnSurvey, numeric: bool) -> Item:
     if column.type == "date" and column.kinds.first_day < column.kinds.last_day:
         days = tomlkit.inline_table()
         days.update({"first": column.kinds.first_day, "last": column.kinds.last_day})
         return days
-    if column.type in ("empty", "text") or (not numeric and column.distinct > MOST_VALUES):
-        return tomlkit.string("ignore")
+    if reason := _reason_to_ignore(column, numeric):
+        return tomlkit.string("ignore").comment(reason)
     table = tomlkit.inline_table()
     if numeric:
         table.update({"min": column.low, "max": column.high if column.high > column.low else column.low + 1})
@@ -69,3 +70,16 @@ def _describe_column(column: ColumnSurvey, numeric: bool) -> "InlineTable | toml
         values = sorted({int(float(value)) for value in column.seen}) if whole else sorted(column.seen)
         table.update({"values": values})
     return table
+
+
+def _reason_to_ignore(column: ColumnSurvey, numeric: bool) -> str:
+    """Return why the starter leaves a column out. Empty if it does not."""
+    if column.type == "empty":
+        return "it has no values"
+    if column.kinds.have_decimal_commas:
+        return "numbers with a decimal comma: write them with a decimal point, then give { min, max }"
+    if column.type == "text" and column.kinds.names_persons:
+        return "it probably names persons"
+    if column.type == "text":
+        return "free text"
+    return "it has too many values for a category" if not numeric and column.distinct > MOST_VALUES else ""
