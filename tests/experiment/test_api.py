@@ -1,5 +1,6 @@
 """The Python API: training and loading in a few lines."""
 
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,15 @@ def test_a_run_is_opened_again_with_its_module(clients: Task, tmp_path: Path):
     assert torch.equal(again.model(clients.test_inputs), run.model(clients.test_inputs))
     with pytest.raises(InvalidInput, match="Pass it"):
         _ = d.load(tmp_path / "run").model
+
+
+def test_a_run_that_diverged_has_numbers_for_metrics_and_a_warning(clients: Task, tmp_path: Path):
+    algorithm = d.fedavg(learning_rate=1e300, batch_size=16)
+    with pytest.warns(RuntimeWarning, match="The model has diverged: its loss is not a finite number"):
+        run = d.train(nn.Linear(4, 2), clients, rounds=3, algorithm=algorithm, seed=1, out=tmp_path / "run")
+    for each in (run, d.load(tmp_path / "run", module=nn.Linear(4, 2))):
+        assert math.isnan(each.metrics["loss"])
+        assert math.isnan(each.history[-1]["evaluation"]["loss"])
 
 
 def test_own_loss_and_metric(clients: Task, tmp_path: Path):

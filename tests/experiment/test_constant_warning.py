@@ -1,10 +1,10 @@
-"""A model that is hardly better than a constant answer is said to be so, at the end of a run and on its page."""
+"""A model that diverged or is hardly better than a constant answer is said to be so, after a run and on its page."""
 
 from pathlib import Path
 
 import pytest
 
-from discreet.experiment.metrics import constant_warning
+from discreet.experiment.metrics import model_warning
 from discreet.experiment.run_directory.run_data import read_run
 from discreet.report.run_page import render_page
 from tests.cli.conftest import Discreet, discreet  # noqa: F401 - a fixture
@@ -23,12 +23,14 @@ from tests.cli.test_standardised_runs import write_experiment
         ({"mse": "inf", "constant_mse": 0.1}, None, True),
         ({"mse": "nan", "constant_mse": 0.1}, None, True),
         ({"loss": 3.0}, 0.5, False),
+        ({"accuracy": 0.9, "loss": "nan"}, 0.5, True),
+        ({"loss": float("inf")}, None, True),
     ],
 )
-def test_what_is_hardly_better_than_a_constant_is_warned_of(
+def test_what_diverged_or_is_hardly_better_than_a_constant_is_warned_of(
     metrics: dict[str, float | str], constant: float | None, is_warned: bool
 ) -> None:
-    assert (constant_warning(metrics, constant) is not None) is is_warned
+    assert (model_warning(metrics, constant) is not None) is is_warned
 
 
 def test_the_owner_reads_it_and_the_public_page_leaves_it_out(tmp_path: Path, discreet: Discreet) -> None:  # noqa: F811

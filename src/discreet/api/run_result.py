@@ -1,6 +1,8 @@
 """A run that was trained: its model, guarantees and metrics, from its directory."""
 
 import copy
+import math
+import warnings
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -16,6 +18,7 @@ from discreet.api.rebuilt_model import rebuild_inputs, rebuild_module
 from discreet.data.tables.table_columns import Predictions
 from discreet.errors import InvalidInput
 from discreet.experiment.loop.outcome import Outcome
+from discreet.experiment.run_directory.run_files import as_numbers
 from discreet.experiment.run_directory.run_record import EXPORTED, RunRecord
 from discreet.models.export.model_file import model_bytes, table_model_bytes
 from discreet.models.export.safetensors_file import safetensors_bytes
@@ -50,13 +53,13 @@ class Run:
 
     directory: Path
     rounds: int
-    metrics: dict[str, Any]
+    metrics: dict[str, float]
     guarantees: tuple[Guarantee, ...]
     stopped: str | None = None
     module: nn.Module | None = field(default=None, repr=False)
     data_dir: Path | None = field(default=None, repr=False)
     trust: Trust = field(default_factory=Trust.no_code, repr=False)
-    validation: dict[str, Any] = field(default_factory=dict)
+    validation: dict[str, float] = field(default_factory=dict)
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -66,7 +69,11 @@ class Run:
     @property
     def history(self) -> list[dict[str, Any]]:
         """The record of every round, in order. A guarantee covers only its `epsilon`."""
-        return RunRecord.open(self.directory).read_rounds()
+        rounds = RunRecord.open(self.directory).read_rounds()
+        return [
+            record | {name: as_numbers(record[name]) for name in ("evaluation", "validation") if record.get(name)}
+            for record in rounds
+        ]
 
     @cached_property
     def model(self) -> nn.Module:
@@ -238,26 +245,29 @@ def load(
     return Run(
         record.path,
         outcome["rounds"],
-        outcome["metrics"],
+        as_numbers(outcome["metrics"]),
         cards,
         outcome["stopped"],
         module,
         optional_path(data_dir),
         Trust.all_code() if trust else trust_remembered(LOAD_REMEDY),
-        outcome.get("validation", {}),
+        as_numbers(outcome.get("validation", {})),
     )
 
 
 def run_of_outcome(outcome: Outcome, module: nn.Module | None = None) -> Run:
-    """Return the run that ended in this way."""
+    """Return the run that ended in this way, and warn if its model diverged."""
+    metrics = as_numbers(outcome.metrics)
+    if outcome.warning is not None and not all(map(math.isfinite, metrics.values())):
+        warnings.warn(outcome.warning, RuntimeWarning, stacklevel=2)
     return Run(
         outcome.record.path,
         outcome.completed,
-        outcome.metrics,
+        metrics,
         outcome.guarantees,
         outcome.stopped,
         module,
-        validation=outcome.validation,
+        validation=as_numbers(outcome.validation),
     )
 
 

@@ -11,13 +11,19 @@ LEAST_GAIN = 0.01  # over a constant answer, below which a model has learned lit
 CONSTANT = "constant_mse"  # the error of a constant prediction: shown beside the squared error, never by itself
 
 
-def constant_warning(metrics: Mapping[str, float | str], constant_accuracy: float | None) -> str | None:
-    """Return a warning if the model is hardly better than one that gives every example the same answer.
+def model_warning(metrics: Mapping[str, float | str], constant_accuracy: float | None) -> str | None:
+    """Return a warning if the model has diverged, or is hardly better than one that always gives the same answer.
 
     Args:
         metrics: The evaluation of the model; infinity and NaN may be words, as JSON holds them.
         constant_accuracy: The share of test examples with the clients' most frequent label. None if unknown.
     """
+    diverged = [name for name in METRICS if name in metrics and not math.isfinite(float(metrics[name]))]
+    if diverged:
+        return (
+            f"The model has diverged: its {diverged[0]} is not a finite number. A smaller learning rate, fewer local "
+            "steps or a smaller clip may help."
+        )
     named = (metrics.get(name) for name in ("accuracy", "mse", CONSTANT))
     accuracy, error, constant = (None if value is None else float(value) for value in named)
     if accuracy is not None and constant_accuracy is not None and not accuracy >= constant_accuracy + LEAST_GAIN:

@@ -21,7 +21,7 @@ class Outcome:
         is_refused: Whether it ended early because its budget was spent.
         guarantees: What can be certified, the promised guarantee first.
         metrics: The evaluation of the last model on test data.
-        warning: That the model is hardly better than a constant answer. None if it is better, or if that is unknown.
+        warning: That the model diverged or is hardly better than a constant answer. None if neither is known.
         validation: The evaluation of the last model on validation data. Empty if there is none.
     """
 

@@ -18,7 +18,7 @@ from discreet.experiment.loop.interrupt import StopRequest, catch_interrupts
 from discreet.experiment.loop.outcome import Outcome
 from discreet.experiment.loop.round_player import RoundPlayer
 from discreet.experiment.loop.tracker import Tracker
-from discreet.experiment.metrics import constant_warning
+from discreet.experiment.metrics import model_warning
 from discreet.experiment.promise import released_rounds
 from discreet.experiment.run_directory import run_keys
 from discreet.experiment.run_directory.fingerprint import training_code_digest
@@ -245,7 +245,7 @@ class RunLoop:
             is_stop_chosen=self._is_stop_chosen and stopped is not None,
         )
         guarantee = run_guarantees.guarantee_data(job, done, stopped, cards, ledger, code_stamps) | {"metrics": metrics}
-        warning = constant_warning(metrics, job.constant_accuracy)
+        warning = model_warning(metrics, job.constant_accuracy)
         if validation:
             guarantee |= {"validation": validation}
         if warning is not None:

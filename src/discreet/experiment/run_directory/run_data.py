@@ -87,7 +87,7 @@ class RunData:
 
     @property
     def warning(self) -> str | None:
-        """That the model is hardly better than a constant answer, if it is not."""
+        """That the model diverged, or is hardly better than a constant answer."""
         said = self.outcome.get("warning")
         return said if isinstance(said, str) else None
 

@@ -3,7 +3,7 @@
 import json
 import math
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -110,6 +110,11 @@ def json_number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if abs(value) < 1e300 or not isinstance(value, int) else math.inf
+
+
+def as_numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Return metrics as numbers, also those that JSON holds as words."""
+    return {name: float(value) for name, value in metrics.items()}
 
 
 def value_at(data: Any, path: Sequence[str]) -> Any:
