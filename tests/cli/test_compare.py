@@ -154,6 +154,17 @@ def test_an_interrupted_program_gets_its_object_too(discreet: Discreet, monkeypa
     assert ran.json["rows"][0]["mean"] is None
 
 
+def test_ctrl_c_while_planning_says_how_a_comparison_goes_on(discreet: Discreet, monkeypatch: pytest.MonkeyPatch):
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("discreet.experiment.comparison.comparison.plan_comparison", interrupt)
+    ran = discreet("compare small.toml --out none")
+    assert (ran.code, ran.out) == (1, "")
+    assert "the same command goes on" in ran.err
+    assert "--resume" not in ran.err
+
+
 def test_a_terminal_shows_one_bar_over_all_and_it_leaves_nothing_behind(
     discreet: Discreet, monkeypatch: pytest.MonkeyPatch
 ):

@@ -43,6 +43,7 @@ def test_every_special_character_is_escaped():
     assert escape(r"\&%$#_{}~^<>|") == (
         r"\textbackslash{}\&\%\$\#\_\{\}\textasciitilde{}\textasciicircum{}\textless{}\textgreater{}\textbar{}"
     )
+    assert escape("by --choose, ---, 1–2 and a-b") == r"by -{}-choose, -{}-{}-, 1\textendash{}2 and a-b"
     table = render_table(["one two three four"], [["1"]], is_text=[False], caption="c", label="l", comment=["a\nb"])
     assert "% a b\n" in table
     assert r"\shortstack[r]{one two \\ three four} \\" in table

@@ -166,3 +166,9 @@ def test_the_title_says_what_is_compared():
     assert title(row(name="a"), row(name="b"), row(name="c")) == "a, b and c compared"
     assert title(row(epochs="1"), row(epochs="2")) == "a by algorithm.epochs"
     assert title(*(row(name=name) for name in "abcde")) == "5 experiments compared"
+
+
+def test_a_long_name_breaks_after_its_underscores_only():
+    page = comparison_page.render_page([row(result(), name="fl_sgd_gaussian"), row(result(), name="b<c")], COMMAND)
+    assert '<th scope="row"><span class="name">fl_<wbr>sgd_<wbr>gaussian</span></th>' in page
+    assert '<th scope="row">b&lt;c</th>' in page

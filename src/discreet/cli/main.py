@@ -133,8 +133,9 @@ def run(arguments: Sequence[str]) -> int:
             traceback.print_exception(error)
         return code
     if code == INTERRUPTED:
-        resume = "A run that has made its directory goes on: discreet run --resume DIRECTORY"
-        print_error("Interrupted", f"Interrupted before the command had finished. {resume}", 1, as_json=as_json)
+        going_on = HOW_TO_GO_ON.get(next((word for word in arguments if not word.startswith("-")), ""), "")
+        said = f"Interrupted before the command had finished. {going_on}".strip()
+        print_error("Interrupted", said, 1, as_json=as_json)
         return 1
     return code
 
@@ -151,6 +152,10 @@ def _dispatch(arguments: Sequence[str]) -> int:
     return code or 0
 
 
+HOW_TO_GO_ON = {
+    "run": "A run that has made its directory goes on: discreet run --resume DIRECTORY",
+    "compare": "Finished runs are kept: the same command goes on with the others.",
+}
 INTERRUPTED = 130  # the exit code that typer returns after a keyboard interrupt
 
 

@@ -68,7 +68,7 @@ def _body(rows: Sequence[Row], title: str, command: str) -> Iterator[Html]:
     )
     every = columns(rows)
     shown = [column for column in every if column.shared_value is None]
-    cells = zip(*(map(_keep_on_one_line, column.cells) for column in shown), strict=True)
+    cells = zip(*(map(_format_cell, column.cells) for column in shown), strict=True)
     metrics = list(dict.fromkeys(row.metric for row in rows if row.metric))
     charts = [
         section(
@@ -99,9 +99,12 @@ def render_metric(rows: Sequence[Row], metric: str, key: str) -> Html:
     return tag("div", render_chart(chart, key, note=note, source="results.jsonl"), class_="charts")
 
 
-def _keep_on_one_line(text: str) -> str:
-    """Keep a number and its error on one line."""
-    return text.replace(" ", "\u00a0")
+def _format_cell(text: str) -> str:
+    """Keep a number and its error on one line, and let a long name break after its underscores only."""
+    first, *others = text.replace(" ", "\u00a0").split("_")
+    if not others:
+        return first
+    return tag("span", first, *(child for part in others for child in ("_", Html("<wbr>"), part)), class_="name")
 
 
 _FOOTER = (

@@ -1,5 +1,6 @@
 """Write a table in LaTeX, in the style of the booktabs package, with every special character escaped."""
 
+import re
 from collections.abc import Sequence
 
 SHORT = 12  # letters of a heading that stays in one line
@@ -20,15 +21,18 @@ SPECIAL = {
     "×": r"$\times$",
     "≤": r"$\leq$",
     "−": r"$-$",
-    "–": "--",
+    "–": r"\textendash{}",
     "†": r"\textdagger{}",
     "…": r"\dots{}",
 }
 
 
 def escape(text: str) -> str:
-    """Escape text for LaTeX: its special characters, and the Greek letters and signs of our tables."""
-    return "".join(SPECIAL.get(letter, letter) for letter in text)
+    """Escape text for LaTeX: its special characters, and the Greek letters and signs of our tables.
+
+    Two hyphens in a row, as before the name of an option, stay two and become no dash.
+    """
+    return re.sub("-(?=-)", "-{}", "".join(SPECIAL.get(letter, letter) for letter in text))
 
 
 def render_table(
