@@ -121,6 +121,23 @@ def test_a_folder_of_something_else_is_left_alone(discreet: Discreet, folder: Pa
     assert [path.name for path in (folder / "here").iterdir()] == ["thesis.tex"]
 
 
+@pytest.mark.parametrize("other", ["open.toml", "small.toml --sweep algorithm.learning_rate=1,2"])
+def test_a_folder_of_another_comparison_is_left_alone(other: str, discreet: Discreet, folder: Path):
+    discreet("compare small.toml --seeds 1 --out here")
+    before = {path.name: path.read_bytes() for path in (folder / "here").iterdir()}
+    ran = discreet(f"compare {other} --seeds 1 --out here")
+    assert (ran.code, ran.out) == (2, "")
+    assert "here holds another comparison, with results of small, and is not overwritten. Name another" in ran.err
+    assert {path.name: path.read_bytes() for path in (folder / "here").iterdir()} == before
+
+
+def test_a_comparison_goes_on_with_more_files_and_with_an_edited_one(discreet: Discreet, folder: Path):
+    discreet("compare open.toml --seeds 1 --out here")
+    (folder / "open.toml").write_text(OPEN.replace("0.5", "0.25"))
+    assert discreet("compare open.toml small.toml --seeds 1 --out here").code == 0
+    assert len((folder / "here" / "results.jsonl").read_text().splitlines()) == 3
+
+
 def test_ctrl_c_keeps_what_is_done_says_how_to_go_on_and_going_on_ends_as_if_nothing_had_happened(
     discreet: Discreet, monkeypatch: pytest.MonkeyPatch
 ):

@@ -32,6 +32,8 @@ Examples:
 \b
 The results are results.jsonl, compare.html and table.md. Ctrl-C stops after
 the current round and keeps every finished run; the same command continues.
+A directory that holds another comparison is refused. Files of --latex, --csv
+and --picture are replaced.
 All runs are seeded, so they protect nobody, and the page says so.
 
 \b
@@ -91,6 +93,7 @@ def compare(
     grid = cells.expand_cells(files, sweeps, overrides, data_dir, choose_trust(trust, files[0]))
     results = ResultsFile(out if out is not None else _default_folder(files))
     results.check_folder()
+    results.check_same_comparison(grid)
     runs, finished_runs = cells.list_runs(grid, seeds), results.read_by_key()
     data = comparison.DataCache(accept_data_ranges=accept_data_ranges)
     missing = list({run.key: run for run in runs if run.key not in finished_runs}.values())  # equal cells run once

@@ -1,6 +1,6 @@
 """results.jsonl: one line for each completed run, so that the same command continues where it stopped."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from discreet.durable_files import lock_file, sync_directory
 from discreet.errors import InvalidInput
+from discreet.experiment.comparison.cells import Cell, format_label
 from discreet.experiment.run_directory import json_lines
 
 Result: TypeAlias = dict[str, Any]
@@ -32,6 +33,19 @@ class ResultsFile:
                 f"{self.folder} already exists, is not empty, and holds no {FILE_NAME}.",
                 fix="Name a directory that is new, empty or of an earlier comparison.",
             )
+
+    def check_same_comparison(self, cells: Collection[Cell]) -> None:
+        """Refuse results of a cell that this comparison doesn't have: its table would replace another one.
+
+        More seeds, more values of a sweep, and a file that was edited are the same comparison.
+        """
+        labels = {cell.label for cell in cells}
+        for result in self.read_by_key().values():
+            if (label := format_label(result.get("name", "a run"), result.get("swept", {}))) not in labels:
+                raise InvalidInput(
+                    f"{self.folder} holds another comparison, with results of {label}, and is not overwritten.",
+                    fix="Name another directory with --out, or repeat the command that its table.md ends with.",
+                )
 
     def read_by_key(self) -> dict[str, Result]:
         """Return all results by their keys."""
