@@ -123,6 +123,15 @@ def test_a_module_that_mixes_examples_keeps_state_or_cannot_be_vectorised_is_ref
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize("name", ["an input kept in an attribute", "inputs kept in a list"])
+def test_what_a_module_keeps_in_itself_is_dropped_with_the_copy_of_the_call(name: str):
+    supervised, task = prepare_module(name)
+    assert_isolated(supervised, task)
+    supervised.evaluate(supervised.params, *task.train.examples_at(torch.arange(4)))
+    trained = supervised.module_with_params(supervised.params)
+    assert not trained.kept
+
+
 def test_eighty_kinds_of_modules_are_tried():
     assert len(user_modules.ALL) >= 80
     assert set(user_modules.ALL) > REFUSED

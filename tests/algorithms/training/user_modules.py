@@ -176,6 +176,16 @@ def _bank_after_a_while(self: Any, x: Tensor) -> Tensor:
     return x + self.bank[0] if len(self.bank) > 12 else x
 
 
+def _keep_in_an_attribute(self: Any, x: Tensor) -> Tensor:
+    self.kept = x
+    return x
+
+
+def _keep_in_a_list(self: Any, x: Tensor) -> Tensor:
+    self.kept.append(x.detach())
+    return x
+
+
 KEPT: list[Tensor] = []
 
 
@@ -318,6 +328,8 @@ VECTORS: dict[str, Callable[[], nn.Module]] = {
     "a fixed point": insert_middle(_fixed_point, square=nn.Parameter(0.1 * torch.eye(6))),
     "checkpoint": insert_middle(lambda self, x: checkpoint(torch.tanh, x, use_reentrant=False)),
     "cached mask": insert_middle(_cache_mask, mask=None),
+    "an input kept in an attribute": insert_middle(_keep_in_an_attribute, kept=None),
+    "inputs kept in a list": insert_middle(_keep_in_a_list, kept=[]),
     "bilinear": insert_middle(lambda self, x: self.pair(x, x), pair=nn.Bilinear(6, 6, 6)),
     "cosine": insert_middle(lambda self, x: functional.normalize(x, dim=1)),
     "python's random numbers": insert_middle(lambda self, x: x * (2 if random.random() < 0.5 else 1)),
