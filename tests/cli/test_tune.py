@@ -69,6 +69,9 @@ def test_public_data_is_declared_by_its_owner(discreet, file, tmp_path):
         (("seed=3",), 2, "protects nobody"),
         (("tune.sampler=grid",), 2, "finite space"),
         (("tune.mode=both",), 2, "compose"),
+        (('tune.space={"algorithm.learning_rat"={low=0.5, high=8.0}}',), 2, "learning_rate"),
+        (('tune.space={"algorithm.learning_rate"={choices=[1.0, "fast"]}}',), 2, "learning_rate"),
+        (('track=[{kind="tensorboard"}]',), 2, "trains without trackers"),
     ],
 )
 def test_what_can_not_be_searched_is_refused_in_a_sentence_and_leaves_nothing(

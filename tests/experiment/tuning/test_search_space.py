@@ -79,3 +79,11 @@ def test_other_commands_read_a_file_with_a_search_as_if_it_had_none(tmp_path):
     builder = make_builder(write_file(tmp_path))
     assert builder.read({}).experiment.tune is not None
     assert "tune" not in builder.build({}).resolved_text
+
+
+def test_the_edges_of_a_space_hold_every_choice_and_both_ends_of_every_interval():
+    edges = search_space.list_edges(SPACE)
+    assert all(point.keys() == SPACE.keys() for point in edges)
+    assert {point["algorithm.learning_rate"] for point in edges} == {0.1, 10.0}
+    assert {point["rounds"] for point in edges} == {2, 5}
+    assert {point["model.kind"] for point in edges} == {"linear", "mlp"}

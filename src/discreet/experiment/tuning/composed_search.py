@@ -20,7 +20,7 @@ from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.experiment.tuning import search_price
 from discreet.experiment.tuning.optuna_sampler import NextTrial, count_trials
 from discreet.experiment.tuning.search_files import ScoredTrial, SearchFiles, SearchIdentity, open_shared
-from discreet.experiment.tuning.search_space import Point
+from discreet.experiment.tuning.search_space import Point, list_edges
 from discreet.experiment.tuning.trial_jobs import TrialBuilder, check_private, training_job
 from discreet.experiment.tuning.trial_score import Scorer, choose_scorer
 from discreet.part import to_plain
@@ -77,7 +77,7 @@ class SearchEnd:
 
 
 def plan_search(builder: TrialBuilder, tune: Tune, files: SearchFiles, shared: Path | None) -> ComposedPlan:
-    """Build the file's own trial, and refuse a search that can't be paid for. Nothing is written.
+    """Build the file's own trial, and refuse a search that can't be read or paid for. Nothing is written.
 
     Args:
         builder: Builds the trials.
@@ -87,8 +87,11 @@ def plan_search(builder: TrialBuilder, tune: Tune, files: SearchFiles, shared: P
 
     Raises:
         BudgetRefused: The ledger can pay for fewer trials.
-        InvalidInput: The search has no epsilon and shares no ledger, or can't be counted.
+        InvalidInput: The search has no epsilon and shares no ledger, can't be counted, or names a setting or a value
+            that the file can't have.
     """
+    for point in list_edges(tune.space):
+        builder.read(point)
     job, trials = builder.build({}), count_trials(tune)
     if tune.public_data:
         return ComposedPlan(tune, trials, choose_scorer(job, tune), job, None, None)

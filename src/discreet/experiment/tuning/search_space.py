@@ -43,6 +43,13 @@ def list_points(space: Space) -> list[Point]:
     return [dict(zip(space, chosen, strict=True)) for chosen in itertools.product(*values)]
 
 
+def list_edges(space: Space) -> list[Point]:
+    """List points of the space that hold every choice and both ends of every interval, at least once."""
+    edges = {name: each.choices if isinstance(each, Choices) else [each.low, each.high] for name, each in space.items()}
+    first = {name: values[0] for name, values in edges.items()}
+    return [first, *(first | {name: value} for name, values in edges.items() for value in values[1:])]
+
+
 def _format_value(value: Any) -> str:
     return json.dumps(value) if isinstance(value, str | bool) else repr(value)
 

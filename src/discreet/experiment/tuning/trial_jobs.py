@@ -82,8 +82,9 @@ class TrialBuilder:
             raise InvalidInput("A search trains simulated clients.", fix='Use engine = "embedded".')
         if job.settings.track:
             raise InvalidInput(
-                "A tracker would write down every trial, also those that must not be seen.",
-                fix="Leave track out; the search has a page of its own.",
+                "A search trains without trackers: of a random search only the best trial may be seen, and one that "
+                "counts every trial has a page of its own with all scores.",
+                fix="Leave track out.",
             )
         return replace(job, accept_data_ranges=self.accept_data_ranges)
 
