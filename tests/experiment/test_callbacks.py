@@ -362,3 +362,33 @@ def test_what_is_no_callback_is_refused_before_anything_is_written(callbacks: An
 def test_an_answer_that_is_neither_none_nor_a_boolean_is_refused(tmp_path: Path):
     with pytest.raises(CallbackFailed, match=r"must return None, or True to stop the run, and returned .* class str"):
         train(tmp_path / "run", lambda record: "yes")
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("on_round_end", "round_ended"),
+        ("round_end", "round_ended"),
+        ("on_round_begin", "round_begun"),
+        ("evaluate", "evaluated"),
+        ("finish", "finished"),
+        ("on_epoch", "round_begun, evaluated, round_ended or finished"),
+    ],
+)
+def test_a_misspelt_method_of_a_callback_is_refused_with_the_right_name(name: str, right: str, tmp_path: Path):
+    misspelt = type("Misspelt", (d.Callback,), {name: lambda self, record: None})()
+    with pytest.raises(InvalidInput) as caught:
+        d.train(make_net(), make_clients(), **ARGUMENTS, callbacks=[misspelt], out=tmp_path / "run")
+    assert f"has a method {name}, which a run never calls. Name it {right}, or" in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_helper_methods_of_a_callback_are_allowed(tmp_path: Path):
+    class Helped(Diary):
+        def evaluate(self) -> None: ...  # beside `evaluated`, so it isn't meant to be it
+        def write_line(self) -> None: ...
+        def _on_anything(self) -> None: ...
+
+    helped = Helped()
+    d.train(make_net(), make_clients(), **ARGUMENTS, callbacks=[helped], out=tmp_path / "run")
+    assert helped.calls

@@ -87,6 +87,12 @@ def with_targets(targets: Any) -> Any:
             "There is no argument 'epochs' here. It belongs to the algorithm, such as discreet.pfl(ep",
         ),
         ({"learning_rate": 3}, "here. It belongs to the algorithm, such as discreet.pfl(learning_rate=...)."),
+        (
+            {"lr": 0.1},
+            "There is no argument 'lr' here. It belongs to the algorithm, such as discreet.pfl(learning_rate",
+        ),
+        ({"optimizer": "adam"}, "belongs to the algorithm, such as discreet.dp_fedavg(server="),
+        ({"criterion": nn.MSELoss()}, "There is no argument 'criterion' here (did you mean 'loss'?)."),
         ({"epsilon": 3}, "It belongs to the promise: privacy=discreet.Privacy(epsilon=...)."),
         ({"privcy": None}, "There is no argument 'privcy' here (did you mean 'privacy'?)."),
         ({"device": "gpu"}, "device: must be 'auto', 'cpu' or 'cuda', and got 'gpu'."),
@@ -140,7 +146,7 @@ def test_what_is_wrong_is_named_before_anything_is_written(
     monkeypatch.chdir(tmp_path)
     given = {"model": Net(), "clients": CLIENTS, **ARGUMENTS, **arguments}
     if function is d.session and "callbacks" in given:
-        sentence = "There is no argument 'callbacks' here"
+        sentence = "There is no argument 'callbacks' here. It belongs to discreet.train(callbacks=...)"
     with pytest.raises(InvalidInput) as caught:
         function(given.pop("model"), given.pop("clients"), **given)
     assert sentence in str(caught.value)

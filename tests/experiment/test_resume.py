@@ -169,6 +169,24 @@ def test_another_experiment_is_refused(stopped_run: Path, net: nn.Module):
     )
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"rounds": 5}, r"another experiment \(rounds: 4, now 5.*its noise would be added to other numbers too"),
+        (
+            {"algorithm": d.pfl(local_steps=1, sampling_rate=0.2, clip_norm=1.0, learning_rate=2.0)},
+            r"another experiment \(algorithm\.trainer\.learning_rate: 1\.0, now 2\.0\).* noise would",
+        ),
+        ({"evaluate_every": 3}, r"another experiment \(evaluate_every: .*, now 3\).*: this changes no sum, but"),
+        ({"evaluate_every": 3, "rounds": 5}, "its noise would be added to other numbers too"),
+    ],
+)
+def test_the_setting_that_differs_is_named_with_the_reason(
+    change: dict[str, Any], words: str, stopped_run: Path, net: nn.Module
+):
+    assert_refused(stopped_run, words, lambda: train(task(*arrays()), net, **change, resume=stopped_run / "run"))
+
+
 def test_another_seed_is_the_one_reason_that_is_given(tmp_path: Path, net: nn.Module, monkeypatch: pytest.MonkeyPatch):
     """All digests differ under another key and don't show what changed."""
     with monkeypatch.context() as broken:

@@ -18,6 +18,16 @@ from discreet.experiment.promise.promise import Privacy
 
 RECIPE_FIX = "Use a recipe, such as discreet.pfl(...) or discreet.dp_fedavg(...)."
 PRIVACY_FIX = 'Write discreet.Privacy(unit="example", against="server", epsilon=2, delta=1e-5).'
+OTHER_NAMES = {  # of other libraries
+    **dict.fromkeys(("lr", "learningrate", "step_size"), "learning_rate"),
+    **dict.fromkeys(("optimizer", "optimiser", "server_optimizer", "optim"), "server"),
+    **dict.fromkeys(("eps", "target_epsilon"), "epsilon"),
+    **dict.fromkeys(("criterion", "loss_fn", "loss_function"), "loss"),
+    **dict.fromkeys(("metrics", "metric_fn"), "metric"),
+    **dict.fromkeys(("num_rounds", "n_rounds"), "rounds"),
+    **dict.fromkeys(("max_grad_norm", "clip"), "clip_norm"),
+}
+ONLY_TRAIN = ("callbacks", "progress")
 MODULE_FIX = "Pass the network itself, such as torch.nn.Linear(4, 2)."
 
 
@@ -88,13 +98,21 @@ def _check_names(settings: Collection[str], arguments: Collection[str]) -> None:
     for name in settings:
         if name in known:
             continue
-        near = difflib.get_close_matches(name, known, n=1)
+        meant = OTHER_NAMES.get(name, name)
+        near = [meant] if meant in known else difflib.get_close_matches(name, known, n=1)
         maybe = f" (did you mean {near[0]!r}?)" if near else ""
-        raise InvalidInput(f"There is no argument {name!r} here{maybe}.", fix=_find_place(name))
+        raise InvalidInput(f"There is no argument {name!r} here{maybe}.", fix=_find_place(meant))
 
 
 def _find_place(name: str) -> str:
     """Say which other function has an argument of this name. Empty if none has."""
+    if name in ONLY_TRAIN:
+        return f"It belongs to discreet.train({name}=...); a session's own loop takes its place."
+    if name == "server":
+        return (
+            "Clients step by the algorithm's learning_rate; the server's optimiser belongs to the algorithm, such as "
+            "discreet.dp_fedavg(server=discreet.parts.ServerAdam(learning_rate=...))."
+        )
     if name in Privacy.__dataclass_fields__:
         return f"It belongs to the promise: privacy=discreet.Privacy({name}=...)."
     recipes = [recipe for recipe in ("pfl", "dp_fedavg", *RECIPES) if name in RECIPES[recipe].parameters]

@@ -1,5 +1,7 @@
 """Callbacks: the caller's own code, which is called at each round of a run, may stop it, and can't change it."""
 
+import difflib
+import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -15,6 +17,8 @@ log = get_log(__name__)
 
 Record: TypeAlias = Mapping[str, Any]  # read-only; no guarantee covers any of it but `epsilon`
 Answer: TypeAlias = bool | None  # True asks to stop the run
+METHODS = ("round_begun", "evaluated", "round_ended", "finished")
+NEAR = 0.75  # the likeness from which difflib takes a name for a misspelt one
 PUT_RIGHT = "Pass objects of a class that inherits discreet.Callback, or functions of one record."
 
 
@@ -205,10 +209,26 @@ def _as_callback(value: Any) -> Callback:
             f"A callback must be an object, and got the class {value.__name__}.", fix=f"Write {value.__name__}()."
         )
     if isinstance(value, Callback):
+        _check_names(type(value))
         return value
     if callable(value):
         return _RoundFunction(value)
     raise InvalidInput(f"A callback must be an object or a function, and got {_describe(value)}.", fix=PUT_RIGHT)
+
+
+def _check_names(kind: type) -> None:
+    """Refuse a method that looks like one of a callback under another name: it would never be called."""
+    own = [each for each in kind.__mro__ if each is not Callback and Callback in each.__mro__]
+    written = {name for each in own for name, value in vars(each).items() if inspect.isfunction(value)}
+    for name in sorted(written - {*METHODS}):
+        near = difflib.get_close_matches(name.removeprefix("on_"), METHODS, n=1, cutoff=NEAR)
+        if name.startswith("_") or (near and near[0] in written) or not (near or name.startswith("on_")):
+            continue
+        right = near[0] if near else f"{', '.join(METHODS[:-1])} or {METHODS[-1]}"
+        raise InvalidInput(
+            f"The callback {kind.__name__} has a method {name}, which a run never calls.",
+            fix=f"Name it {right}, or begin its name with an underscore.",
+        )
 
 
 def _check_answer(answer: Any, *, may_stop: bool) -> None:

@@ -8,9 +8,11 @@ would cancel in their difference; with other code, other noise might be drawn fo
 
 import json
 from pathlib import Path
+from typing import Any
 
 from discreet.code_version import CodeVersion, read_code_version
 from discreet.errors import InvalidInput
+from discreet.experiment.configuration import toml_document
 from discreet.experiment.job import Job
 from discreet.experiment.run_directory.fingerprint import (
     MODEL_TABLES,
@@ -23,6 +25,10 @@ from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.wording import join_words
 
 ANEW = "start a new run, which spends its budget anew"
+CANCELS = "its noise would be added to other numbers too, and cancel in their difference."
+MIXED = "this changes no sum, but the records of its rounds would follow two settings, and its files name one."
+SUMLESS = {"evaluate_every", "evaluate_training", "checkpoint_every", "track"}  # settings that change no sum
+NAMED = 3  # settings that a message names
 REASONS = {
     "experiment": "another experiment",
     "training_data": "other training data",
@@ -76,12 +82,40 @@ def check_unchanged(job: Job, record: RunRecord) -> None:
         changed.remove("first_weights")  # the weights of the checkpoint are used
     if changed:
         code = {"before": _starting_code(record), "now": read_code_version()}
-        reasons = [REASONS[name].format(**code) for name in changed]
+        reasons = {name: REASONS[name].format(**code) for name in changed}
+        settings = _changed_settings(job, record) if "experiment" in changed else {}
+        if settings:
+            reasons["experiment"] += f" ({_name_settings(settings)})"
+        is_harmless = changed == ["experiment"] and settings and settings.keys() <= SUMLESS
         raise InvalidInput(
-            f"The run in {record.path} was started with {join_words(reasons)}, and can't go on with what is here "
-            "now: its noise would be added to other numbers too, and cancel in their difference.",
+            f"The run in {record.path} was started with {join_words(list(reasons.values()))}, and can't go on with "
+            f"what is here now: {MIXED if is_harmless else CANCELS}",
             fix=f"Restore what it was started with, or {ANEW}.",
         )
+
+
+def _changed_settings(job: Job, record: RunRecord) -> dict[str, tuple[str, str]]:
+    """Return the settings that differ, by their names: each before and now. Empty if resolved.toml was changed."""
+    text = record.read_text("resolved.toml")
+    before, now = (_flatten(toml_document.parse_toml(each, "resolved.toml"), "") for each in (text, job.resolved_text))
+    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    if not job.settings.engine.is_simulated:
+        names = [name for name in names if not name.startswith("engine")]  # as in the fingerprint
+    return {name: (before.get(name, "not set"), now.get(name, "not set")) for name in names}
+
+
+def _flatten(table: Any, name: str) -> dict[str, str]:
+    """Return the values of nested tables as text, by names such as `algorithm.trainer.learning_rate`."""
+    if not isinstance(table, dict):
+        return {name: json.dumps(table, default=str)}
+    parts = (_flatten(value, f"{name}.{key}" if name else key) for key, value in table.items())
+    return {key: value for part in parts for key, value in part.items()}
+
+
+def _name_settings(settings: dict[str, tuple[str, str]]) -> str:
+    named = [f"{name}: {before}, now {now}" for name, (before, now) in list(settings.items())[:NAMED]]
+    more = len(settings) - len(named)
+    return "; ".join(named) + (f"; and {more} more" if more else "")
 
 
 def check_model_files(record: RunRecord) -> None:
