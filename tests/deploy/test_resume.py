@@ -63,7 +63,9 @@ def test_a_run_of_the_same_name_does_not_go_on_with_another_experiment(tmp_path:
     site = crash_in_round_two(tmp_path)
     edit_experiment(site, "clip_norm = 0.5", "clip_norm = 5.0")
     before, silent = files(tmp_path), Wire({})
-    with pytest.raises(InvalidInput, match="was started with another experiment .*clip_norm: 0.5, now 5.0.*, and can't go on"):
+    with pytest.raises(
+        InvalidInput, match=r"was started with another experiment .*clip_norm: 0\.5, now 5\.0.*, and can't go on"
+    ):
         DeployedRun(site, "first").train(silent, lambda text: None)
     assert files(tmp_path) == before
     assert not silent.passed

@@ -384,11 +384,11 @@ def test_a_misspelt_method_of_a_callback_is_refused_with_the_right_name(name: st
 
 
 def test_helper_methods_of_a_callback_are_allowed(tmp_path: Path):
-    class Helped(Diary):
+    class WithHelpers(Diary):
         def evaluate(self) -> None: ...  # beside `evaluated`, so it isn't meant to be it
         def write_line(self) -> None: ...
-        def _on_anything(self) -> None: ...
+        def _evaluate_all(self) -> None: ...
 
-    helped = Helped()
-    d.train(make_net(), make_clients(), **ARGUMENTS, callbacks=[helped], out=tmp_path / "run")
-    assert helped.calls
+    diary = WithHelpers()
+    d.train(make_net(), make_clients(), **ARGUMENTS, callbacks=[diary], out=tmp_path / "run")
+    assert diary.calls

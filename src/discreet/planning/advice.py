@@ -1,4 +1,4 @@
-"""Advice about an experiment before it runs: another recipe that would serve it better."""
+"""Advice about an experiment before it runs: another recipe that would serve it better, or a longer schedule."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,7 @@ from discreet.algorithms.training import BroadcastGradients, DpSgd
 from discreet.algorithms.training.linear_head import LinearHead
 from discreet.errors import InvalidInput
 from discreet.experiment.job import Job
+from discreet.planning.schedule_warning import schedule_warnings
 
 
 def advice(job: Job) -> Iterator[str]:
@@ -17,6 +18,7 @@ def advice(job: Job) -> Iterator[str]:
             'one per round, against observers who see only sums; with noise = "skellam" also against the server, '
             "through a secure sum (docs/notes/local_steps.md)."
         )
+    yield from (f"Warning: {sentence}" for sentence in schedule_warnings(trainer, job.rounds))
 
 
 def _is_linear(job: Job) -> bool:

@@ -16,6 +16,7 @@ from discreet.planning.learning_forecast import forecast_warnings
 from discreet.planning.local_work import recommend_local_work
 from discreet.planning.other_promises import affordable_rounds, price_promises
 from discreet.planning.plan_warnings import plan_warnings
+from discreet.planning.schedule_warning import schedule_warnings
 from discreet.planning.traffic import planned_traffic
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.wording import compact, round_up
@@ -91,6 +92,7 @@ def plan_numbers(terms: Terms, cards: Sequence[Guarantee]) -> dict[str, Any]:
         "warnings": [
             *data_ranges.plan_warnings(terms.data.ranges_from_data),
             *plan_warnings(terms.algorithm, terms.population, promises, distinct),
+            *schedule_warnings(terms.algorithm.trainer, terms.rounds),
             *forecast_warnings(terms),
         ],
     }

@@ -50,8 +50,8 @@ WHOLE = TensorDataset(torch.arange(12.0).reshape(6, 2), torch.tensor([0, 1, 0, 1
 
 
 def test_one_dataset_a_client():
-    known = TensorDataset(torch.zeros(3, 2), torch.tensor([0, 1, 1]))
-    task = clients_from_datasets([known, Pairs(([1.0, 2.0], 0))], classes=2, test=known, public=known, names=["x", "y"])
+    known, other = (TensorDataset(torch.zeros(3, 2), torch.tensor([0, 1, 1])) for _ in range(2))
+    task = clients_from_datasets([known, Pairs(([1.0, 2.0], 0))], classes=2, test=other, public=known, names=["x", "y"])
     assert (task.client_names, task.train.sizes) == (("x", "y"), (3, 1))
     assert task.train.inputs[3].tolist() == [1, 2]
     assert task.train.inputs.dtype == torch.float32
@@ -112,7 +112,8 @@ class DoubleLoader(DataLoader[Any]):
     ids=["plain", "shuffled", "without batches", "sampler", "batch sampler"],
 )
 def test_a_loader_is_read_by_index_from_its_dataset(loader: DataLoader[Any]):
-    task = clients_from_datasets([loader], classes=2, test=loader)
+    with pytest.warns(UserWarning, match="6 of 6 test examples are also training examples"):
+        task = clients_from_datasets([loader], classes=2, test=loader)
     assert torch.equal(task.train.inputs, WHOLE.tensors[0])
     assert torch.equal(task.test_targets, WHOLE.tensors[1])
 
@@ -262,3 +263,26 @@ def test_an_example_in_two_subsets_counts_twice_in_the_composition(
     expected = accountant.epsilon(Repeated(count=2 * times, event=one_release), run.guarantee.delta, "zero_out")
     card = next(card for card in run.guarantees if (card.unit, card.view) == ("example", "server"))
     assert card.epsilon == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("use", ["test", "validation"])
+def test_held_out_items_that_a_client_trains_on_are_warned_of(use: str):
+    clients = [Subset(WHOLE, [0, 1]), Subset(WHOLE, [2, 3])]
+    with pytest.warns(UserWarning, match=f"2 of 3 {use} examples are also training examples of a client"):
+        task = clients_from_datasets(clients, classes=2, **{use: Subset(WHOLE, [3, 0, 5])})
+    assert task.train.sizes == (2, 2)
+
+
+def test_held_out_items_that_no_client_has_are_not_warned_of():
+    clients = [Subset(WHOLE, [0, 1]), Subset(WHOLE, [2, 3])]
+    assert len(clients_from_datasets(clients, classes=2, test=Subset(WHOLE, [4, 5])).test_inputs) == 2
+
+
+def test_two_clients_of_one_name_are_refused():
+    with pytest.raises(InvalidInput, match="Two clients have the name 'north'"):
+        clients_from_datasets([Subset(WHOLE, [0]), Subset(WHOLE, [1])], classes=2, names=["north", "north"])
+
+
+def test_a_share_that_leaves_nothing_is_refused_by_its_name():
+    with pytest.raises(InvalidInput, match="validation_fraction must be at least 0 and below 1, and got 1"):
+        clients_from_datasets([WHOLE], classes=2, validation_fraction=1.0)

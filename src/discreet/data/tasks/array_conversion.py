@@ -80,10 +80,9 @@ def refuse_lists_of_arrays(inputs: Any) -> None:
         )
 
 
-def check_number(name: str, kind: Any, value: Any) -> int:
-    """Return a whole number of this kind, or refuse it by its name."""
+def check_number(name: str, kind: Any, value: Any) -> Any:
+    """Return a number of this kind, or refuse it by its name."""
     try:
-        number: int = from_plain(kind, value)
+        return from_plain(kind, value)
     except InvalidInput as error:
         raise InvalidInput(f"{name} {error.problem}") from None
-    return number

@@ -43,6 +43,12 @@ def count_multiplicity(datasets: Sequence[torch.utils.data.Dataset[Any]], declar
     return clients if declared is None else declared
 
 
+def count_trained(datasets: Sequence[torch.utils.data.Dataset[Any]], other: torch.utils.data.Dataset[Any]) -> int:
+    """Return how many items of another dataset are also in one of a client, as far as `count_multiplicity` sees."""
+    trained = {origin for dataset in datasets for origin in _origins(dataset)}
+    return sum(origin in trained for origin in _origins(other))
+
+
 def _origins(dataset: Any) -> list[Origin]:
     """Return the origin of each item."""
     if isinstance(dataset, torch.utils.data.Subset):

@@ -13,7 +13,7 @@ from discreet.data.tasks.array_conversion import as_pair, check_number, named_pa
 from discreet.data.tasks.task import Kind, Task
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
-from discreet.part import Count, Index, Share, from_plain
+from discreet.part import Count, Index, Share
 from discreet.privacy.card_lines import Line
 from discreet.words import fill
 
@@ -111,7 +111,8 @@ def build_task(
     elif classes is None:
         classes = int(train.targets.max()) + 1
         not_covered = (fill("not_covered.class_count", classes=classes),)
-    test, validation, fraction = others.test, others.validation, from_plain(Share, others.validation_fraction)
+    test, validation = others.test, others.validation
+    fraction: float = check_number("validation_fraction", Share, others.validation_fraction)
     if validation is not None and fraction:
         raise InvalidInput("Validation examples are either passed in or a share of each client's examples, not both.")
     facts: list[str] = [Line(fill("data.as_given"), "owner"), *([overlap] if overlap else [])]
@@ -156,7 +157,8 @@ def _check_classes(classes: Any) -> int:
         raise InvalidInput(
             f"classes must be the number of classes, and got a list of {len(classes)}.", fix=f"Write {len(classes)}."
         )
-    return check_number("classes", Count, classes)
+    number: int = check_number("classes", Count, classes)
+    return number
 
 
 def _group_by_client(clients: Any, examples: int) -> tuple[tuple[str, ...], tuple[int, ...], Tensor]:

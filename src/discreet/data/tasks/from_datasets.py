@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -9,7 +11,7 @@ from discreet.data.federation import Federation
 from discreet.data.tasks.array_conversion import check_number
 from discreet.data.tasks.data_loaders import indexed_dataset
 from discreet.data.tasks.dataset_items import read_items, show_reading
-from discreet.data.tasks.dataset_overlap import count_multiplicity
+from discreet.data.tasks.dataset_overlap import count_multiplicity, count_trained
 from discreet.data.tasks.from_arrays import OtherExamples, build_task
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
@@ -42,7 +44,7 @@ def clients_from_datasets(
     Args:
         datasets: One dataset or data loader per client.
         classes: The number of classes, if it is public. None takes it from the targets, and the card says so.
-        test: A dataset for evaluation, which no guarantee covers.
+        test: A dataset for evaluation, which no guarantee covers. Items that a client trains on too are warned of.
         validation: A dataset for choosing settings, which no guarantee covers either.
         validation_fraction: The share of each client's examples that is held out for that instead. The same examples
             are drawn each time.
@@ -59,8 +61,8 @@ def clients_from_datasets(
 
     Raises:
         InvalidInput: An item is not a pair of numbers, shapes differ, a dataset is empty or has no indices, a data
-            loader draws or joins examples in its own way, examples are shared by more clients than `max_multiplicity`
-            says, or the examples don't fit into memory.
+            loader draws or joins examples in its own way, two clients have one name, examples are shared by more
+            clients than `max_multiplicity` says, or the examples don't fit into memory.
 
     Example:
         >>> from torch import tensor
@@ -74,11 +76,23 @@ def clients_from_datasets(
     declared = None if max_multiplicity is None else check_number("max_multiplicity", Count, max_multiplicity)
     multiplicity = count_multiplicity(sources, declared)
     client_names = tuple(names) if names is not None else tuple(f"client {number}" for number in range(len(sources)))
+    if repeated := [each for each, times in Counter(client_names).items() if times > 1]:
+        raise InvalidInput(
+            f"Two clients have the name {repeated[0]!r}.", fix="Give each client a name of its own, or leave out names."
+        )
     others = {
         use: indexed_dataset(one, f"the {use} dataset")
         for use, one in (("test", test), ("validation", validation), ("public", public))
         if one is not None
     }
+    for use in ("test", "validation"):
+        if use in others and (trained := count_trained(sources, others[use])):
+            warnings.warn(
+                f"{trained:,} of {len(others[use]):,} {use} examples are also training examples of a client: metrics "
+                "on them say little about new examples. Hold out items that no client has.",
+                UserWarning,
+                stacklevel=2,
+            )
     named = {f"dataset {number}": source for number, source in enumerate(sources)}
     with show_reading(progress) as on_progress:
         inputs, targets = read_items(named, on_progress)
