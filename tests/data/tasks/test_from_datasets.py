@@ -268,8 +268,9 @@ def test_an_example_in_two_subsets_counts_twice_in_the_composition(
 @pytest.mark.parametrize("use", ["test", "validation"])
 def test_held_out_items_that_a_client_trains_on_are_warned_of(use: str):
     clients = [Subset(WHOLE, [0, 1]), Subset(WHOLE, [2, 3])]
+    held_out: dict[str, Any] = {use: Subset(WHOLE, [3, 0, 5])}
     with pytest.warns(UserWarning, match=f"2 of 3 {use} examples are also training examples of a client"):
-        task = clients_from_datasets(clients, classes=2, **{use: Subset(WHOLE, [3, 0, 5])})
+        task = clients_from_datasets(clients, classes=2, **held_out)
     assert task.train.sizes == (2, 2)
 
 
