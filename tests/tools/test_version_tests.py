@@ -17,7 +17,10 @@ PYPROJECT = {
             "train": ["torch>=2.10"],
             "flower": ["discreet[train]", "flwr>=1.40,<1.42"],
             "test": ["discreet[train]", "pytest", "scipy>=1.13"],
-            **{name: [] for name in ("report", "secure", "tables", "onnx", "ray", "check", "tensorboard", "mlflow", "tune")},
+            **{
+                name: []
+                for name in ("report", "secure", "tables", "onnx", "ray", "check", "tensorboard", "mlflow", "tune")
+            },
         },
     }
 }
