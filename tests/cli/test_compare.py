@@ -93,6 +93,7 @@ def test_a_run_that_diverges_is_shown_as_what_it_is(discreet: Discreet):
         ("small.toml open.toml --sweep task.clients=3,100000", 2, "small, task.clients=100000: "),
         ("small.toml --sweep algorithm.noise_multiplier=5,0.1", 3, "small, algorithm.noise_multiplier=0.1: "),
         ("small.toml --choose algorithm.clip_norm=1,2", 2, "holds none out. Set it in the task, or add: --set"),
+        ("small.toml open.toml --choose algorithm.clip=1,2", 2, "takes no 'clip' (did you mean 'clip_norm'?)"),
         ("small.toml --choose privacy.epsilon=1,2", 2, "would choose the promise by its results"),
         ("small.toml --choose rounds", 2, "--choose needs NAME=V1,V2,…, and got 'rounds'. For example: --choose"),
         ("small.toml --choose rounds=1,2 --sweep rounds=1,2", 2, "is there twice"),
@@ -222,6 +223,19 @@ def test_settings_are_chosen_on_validation_data_and_reported_on_test_data(discre
             assert row["values"][seed] == best["metrics"]["accuracy"]
     assert (folder / "t.tex").read_text().count("\\rule") == 0
     assert "\\toprule" in (folder / "t.tex").read_text()
+
+
+def test_a_choice_is_made_only_for_recipes_that_have_the_field(discreet: Discreet):
+    line = (
+        "compare small.toml open.toml --seeds 1 --choose algorithm.clip_norm=0.5,1 --set task.validation_fraction=0.2"
+    )
+    ran = discreet(f"{line} --out some --json")
+    assert (ran.code, ran.json["left_out"]) == (0, ["open.toml has no algorithm.clip_norm to choose."])
+    small, free = ran.json["rows"]
+    assert (list(small["chosen"]), "chosen" in free, ran.json["runs"]) == (["algorithm.clip_norm"], False, 3)
+    said = " ".join(discreet(f"{line} --out some").out.split())
+    assert "open.toml has no algorithm.clip_norm to choose." in said
+    assert "clip_norm was chosen from 2 settings" in said
 
 
 def test_without_validation_data_the_kept_results_choose_nothing_either(discreet: Discreet):

@@ -80,7 +80,8 @@ def compare(
     metric, and the certified epsilon; one that a user's own code only declares has a †, and `on_word_of` in JSON.
 
     --choose needs a validation split (task.validation_fraction). Each seed then takes the values that are best on its
-    validation data, and the row has the test metric of those runs: no test data has chosen anything.
+    validation data, and the row has the test metric of those runs: no test data has chosen anything. A recipe that
+    lacks the field is run as its file says.
     """
     from discreet.experiment.comparison import cells, choice, comparison
     from discreet.experiment.comparison.comparison_results import ResultsFile
@@ -90,7 +91,8 @@ def compare(
     overrides = (*(settings or ()), *([f"device={device}"] if device else ()))
     choices = [choice.parse_choice(field) for field in choose or ()]
     sweeps = [*(cells.parse_sweep(field) for field in sweep or ()), *choices]
-    grid = cells.expand_cells(files, sweeps, overrides, data_dir, choose_trust(trust, files[0]))
+    left_out = choice.find_left_out(files, choices)
+    grid = cells.expand_cells(files, sweeps, overrides, data_dir, choose_trust(trust, files[0]), left_out)
     results = ResultsFile(out if out is not None else _default_folder(files))
     results.check_folder()
     results.check_same_comparison(grid)
@@ -119,7 +121,8 @@ def compare(
     command = shlex.join(["discreet", "compare", *map(str, files), "--seeds", str(seeds), *words])
     rows = _rows(choice.group_cells(grid, [path for path, _ in choices]), runs, seeds, results)
     written = comparison_files.write_files(rows, command, latex, csv_file, picture)
-    print_comparison(rows, results, command, finished, as_json, written)
+    without = [f"{file} has no {' and no '.join(fields)} to choose." for file, fields in left_out.items()]
+    print_comparison(rows, results, command, finished, as_json, written, without)
 
 
 def print_comparison(
@@ -129,6 +132,7 @@ def print_comparison(
     finished: bool,
     as_json: bool,
     written: Sequence[Path] = (),
+    left_out: Sequence[str] = (),
 ) -> None:
     """Write the page and the table, and print the comparison.
 
@@ -139,6 +143,7 @@ def print_comparison(
         finished: Whether all runs are done.
         as_json: Whether to print one JSON object.
         written: The other files that were written.
+        left_out: Sentences that say which file has no field to choose.
 
     Raises:
         typer.Exit: With code 1 if the comparison was interrupted.
@@ -158,13 +163,14 @@ def print_comparison(
         "wanted": total,
         "seeded": True,
         "note": notes(rows)[-1],
+        "left_out": list(left_out),
         "stopped": stopped,
         "results": str(results.path),
         "page": str(page),
         "table": str(table),
         "files": list(map(str, written)),
     }
-    emit(lambda: data, lambda: _page(rows, results, stopped, written), as_json=as_json)
+    emit(lambda: data, lambda: _page(rows, results, stopped, written, left_out), as_json=as_json)
     if stopped:
         raise typer.Exit(1)
 
@@ -182,7 +188,7 @@ def _rows(groups: "Sequence[CellGroup]", runs: "Sequence[CellRun]", seeds: int, 
 
 
 def _page(
-    rows: "list[Row]", results: "ResultsFile", stopped: str | None, written: Sequence[Path]
+    rows: "list[Row]", results: "ResultsFile", stopped: str | None, written: Sequence[Path], left_out: Sequence[str]
 ) -> Iterator[RenderableType]:
     from discreet.report.comparison_columns import narrow_columns
     from discreet.report.comparison_rows import notes
@@ -200,7 +206,7 @@ def _page(
         table.add_row(*cells)
     yield table
     yield ""
-    yield from [*sentences, *notes(rows)]
+    yield from [*sentences, *left_out, *notes(rows)]
     yield ""
     yield f"Results are in {results.folder}: compare.html (the page), table.md, results.jsonl"
     if written:

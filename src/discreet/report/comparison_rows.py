@@ -184,7 +184,7 @@ def describe_choice(rows: Sequence[Row]) -> str:
     """Say which fields were chosen, from how many settings, and by which data."""
     fields = list(dict.fromkeys(path for row in rows for path in row.chosen))
     metrics = sorted({row.validation_metric for row in rows if row.validation_metric})
-    tried = sorted({row.tried for row in rows})
+    tried = sorted({row.tried for row in rows if row.chosen})
     count = f"{tried[0]}" if len(tried) == 1 else f"{tried[0]} to {tried[-1]}"
     return (
         f"For each seed, {join_words(fields)} {'was' if len(fields) == 1 else 'were'} chosen from {count} settings by "

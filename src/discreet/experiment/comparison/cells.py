@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -77,8 +77,11 @@ def expand_cells(
     overrides: tuple[str, ...] = (),
     data_dir: Path | None = None,
     trust: Trust | None = None,
+    left_out: Mapping[Path, Collection[str]] | None = None,
 ) -> list[Cell]:
     """Return every file with every combination of swept values. An error names the cell that can't be read.
+
+    A file is not swept over the fields that `left_out` names for it.
 
     Parts of the user's own are built, which runs their code as far as `trust` allows it.
     """
@@ -92,8 +95,9 @@ def expand_cells(
     names = stems if len(set(stems)) == len(stems) else [str(file) for file in files]
     cells = []
     for file, name in zip(files, names, strict=True):
-        for values in itertools.product(*(values for _, values in sweeps)):
-            swept = dict(zip(paths, values, strict=True))
+        own = [(path, values) for path, values in sweeps if path not in (left_out or {}).get(file, ())]
+        for values in itertools.product(*(values for _, values in own)):
+            swept = dict(zip([path for path, _ in own], values, strict=True))
             with name_errors(format_label(name, swept), f"{file}: "):
                 settings = (*overrides, *(f"{path}={value}" for path, value in swept.items()))
                 source = experiment_file.load_experiment(file, settings, data_dir, trust)

@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from discreet.errors import InvalidInput
 from discreet.experiment.comparison.cells import Cell, CellRun, Sweep, format_label, parse_sweep
 from discreet.experiment.comparison.comparison_results import Result
+from discreet.experiment.configuration.algorithm_table import takes_field
+from discreet.experiment.configuration.toml_document import parse_toml, read_toml_text
 from discreet.experiment.metrics import choosing_metric, is_better
 from discreet.experiment.run_directory.run_files import json_number
 
@@ -24,6 +27,23 @@ def parse_choice(text: str) -> Sweep:
             fix=f"Compare its values: --sweep {text}",
         )
     return path, values
+
+
+def find_left_out(files: Sequence[Path], choices: Sequence[Sweep]) -> dict[Path, list[str]]:
+    """Return the chosen fields that the recipe of a file does not have, for each file that lacks one.
+
+    A field that no file has is not left out: it is refused when the first file is read, with the fields that exist.
+    """
+    left_out: dict[Path, list[str]] = {}
+    for path, _ in choices:
+        table, _, field = path.partition(".")
+        if table != "algorithm":
+            continue
+        tables = {file: parse_toml(read_toml_text(file), str(file)).get("algorithm") for file in files}
+        lacking = [file for file in files if not takes_field(tables[file], field.partition(".")[0])]
+        for file in lacking if len(lacking) < len(files) else ():
+            left_out.setdefault(file, []).append(path)
+    return left_out
 
 
 class Candidate(NamedTuple):
@@ -65,11 +85,11 @@ class CellGroup(NamedTuple):
 
 def group_cells(grid: Sequence[Cell], chosen: Iterable[str]) -> list[CellGroup]:
     """Group cells by their experiment and by the swept fields that are not chosen, in the order of the grid."""
-    fields, groups = tuple(chosen), dict[str, CellGroup]()
+    fields, groups = tuple(chosen), dict[str, CellGroup]()  # a recipe may lack some of the fields
     for cell in grid:
         swept = {path: value for path, value in cell.swept.items() if path not in fields}
         label = format_label(cell.name, swept)
-        group = groups.get(label, CellGroup(cell.name, swept, (), fields))
+        group = groups.get(label, CellGroup(cell.name, swept, (), tuple(path for path in fields if path in cell.swept)))
         groups[label] = group._replace(cells=(*group.cells, cell))
     return list(groups.values())
 

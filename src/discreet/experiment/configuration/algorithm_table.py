@@ -53,6 +53,12 @@ def build_own_algorithm(reference: str, arguments: Mapping[str, Any], folder: Pa
     return algorithm
 
 
+def takes_field(table: Any, field: str) -> bool:
+    """Return whether an [algorithm] table can have this field. Only for the recipes of this package that is known."""
+    name = table.get("recipe") if isinstance(table, Mapping) else None
+    return name not in RECIPES or field in RECIPES[name].parameters
+
+
 def _check(name: str, parameters: Mapping[str, inspect.Parameter], arguments: Mapping[str, Any]) -> None:
     """Refuse arguments that the recipe doesn't take, and name those that are missing."""
     for key in arguments:
