@@ -172,7 +172,7 @@ def encode_table(table: Table, encoding: Encoding, person: Person | None = None)
         raise InvalidInput(
             f"The client {sorted_names[sizes.index(0)]!r} has no row left: all its rows are of persons whose first row "
             "is in another client.",
-            fix="Take these rows out of the table.",
+            fix="Take these rows out, or state in how many clients a person may have rows (clients_at_most).",
         )
     return EncodedTable(
         tuple(sorted_names),
