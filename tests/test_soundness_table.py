@@ -238,7 +238,7 @@ def test_row_4_all_clients_take_the_same_public_number_of_steps_at_the_same_rate
         ddp_fedavg(learning_rate=1, clip_norm=1, sampling_rate=0.05, local_steps=((20, 21, 20),), gradients=gradients)  # type: ignore[arg-type]
     words = card_text(cards(job(tmp_path, DDP + f'gradients = "{gradients}"\nnoise_multiplier = 4.0\n'))[0])
     assert "Tuning, model selection and evaluation on the same data." in words
-    assert "Preprocessing fitted on the data: scalers" in words
+    assert "Preprocessing fitted on the data outside this run: scalers" in words
 
 
 def test_row_5_noise_is_cut_for_those_who_neither_tell_nor_leave_and_a_client_knows_its_own_share() -> None:
