@@ -41,6 +41,7 @@ class Disguise:
     """Behaves like an algorithm, and could do anything in a round."""
 
     inner: Any
+    standardisation: Any = None  # which the run sets by dataclasses.replace
 
     def __getattr__(self, name: str) -> Any:
         return getattr(object.__getattribute__(self, "inner"), name)

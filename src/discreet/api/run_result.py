@@ -256,9 +256,10 @@ def load(
 
 
 def run_of_outcome(outcome: Outcome, module: nn.Module | None = None) -> Run:
-    """Return the run that ended in this way, and warn if its model diverged."""
+    """Return the run that ended in this way, and warn if it is complete and its model diverged."""
     metrics = as_numbers(outcome.metrics)
-    if outcome.warning is not None and not all(map(math.isfinite, metrics.values())):
+    has_ended = outcome.stopped is None
+    if has_ended and outcome.warning is not None and not all(map(math.isfinite, metrics.values())):
         warnings.warn(outcome.warning, RuntimeWarning, stacklevel=2)
     return Run(
         outcome.record.path,
