@@ -12,6 +12,7 @@ from discreet.experiment.tuning.trial_score import Scorer
 from discreet.part import to_plain
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.report.verdict import judge
+from discreet.words import fill
 from tests.experiment.tuning.searches import ROUNDS, Watcher, compose, make_builder, write_file
 
 
@@ -68,6 +69,17 @@ def test_the_best_trial_is_kept(file, tmp_path, monkeypatch):
     assert json.loads((tmp_path / "out/best/run.json").read_text())["id"] == end.trials[1].run
     rate = read_run(tmp_path / "out/best").value("algorithm", "trainer", "learning_rate")
     assert rate == pytest.approx(end.trials[1].settings["algorithm.learning_rate"])
+
+
+def test_the_card_has_the_assumptions_of_trials_that_were_not_the_best(tmp_path, monkeypatch):
+    space = '[tune.space]\n"algorithm.recipe" = { choices = ["pfl", "ddp_fedavg"] }\n'
+    file = write_file(tmp_path, f'\n[tune]\nepsilon = 20.0\ntrials = 2\nsampler = "grid"\n{space}')
+    scores = iter([0.9, 0.2])
+    monkeypatch.setattr(Scorer, "score", lambda self, job, state: next(scores))
+    _, end, cards = compose(file, tmp_path / "out")
+    assert [trial.settings["algorithm.recipe"] for trial in end.trials] == ["pfl", "ddp_fedavg"]
+    assert fill("assumes.lattice") in cards[0].assumptions  # secure sums of the second trial
+    assert len(set(cards[0].assumptions)) == len(cards[0].assumptions)
 
 
 def test_a_search_that_cannot_be_paid_for_is_refused_with_the_number_that_can(file, tmp_path):

@@ -91,6 +91,19 @@ def test_nothing_of_the_other_trials_is_left_on_the_disk(file, tmp_path, monkeyp
     assert "started" not in json.loads((tmp_path / "out/best/environment.json").read_text())  # after the trials before
 
 
+def test_the_folder_of_a_trial_does_not_count_the_trials(file, tmp_path, monkeypatch):
+    names, start = [], training_loop.start
+
+    def watch_start(job, out, ledger, key_dir, watch):
+        names.append(out.parent.name)
+        return start(job, out, ledger, key_dir, watch)
+
+    monkeypatch.setattr(training_loop, "start", watch_start)
+    draw(file, tmp_path / "out", 2)
+    assert len(set(names)) == 2
+    assert all(len(name) == 16 for name in names)
+
+
 def test_the_trial_with_the_best_score_is_the_one_that_leaves(file, tmp_path, monkeypatch):
     scores, seen = iter([0.2, 0.9, 0.4]), []
 

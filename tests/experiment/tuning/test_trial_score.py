@@ -60,6 +60,14 @@ def test_a_person_can_change_as_many_as_it_has_rows():
     assert held_out.sensitivity(Person(column="patient", at_most=3, clients_at_most=2)) == 6
 
 
+def test_an_example_that_several_clients_hold_can_change_as_many(builder):
+    job = builder.build({})
+    shared = replace(job, declared=replace(job.population, max_multiplicity=3))
+    scorer = choose_scorer(shared, builder.read_tune())
+    assert scorer.sensitivity("example") == 3
+    assert scorer.deviation >= 15
+
+
 def test_a_score_is_a_release_to_every_view_of_the_training(builder):
     job = builder.build({})
     scorer = choose_scorer(job, builder.read_tune())

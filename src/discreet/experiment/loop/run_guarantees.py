@@ -52,6 +52,19 @@ def name_search(line: Line) -> Line:
     return Line(changed.get(str(line), str(line)), line.source)
 
 
+def trial_assumptions(terms: Terms, releases: Sequence[Release], *, shared: bool) -> list[Line]:
+    """List what the price of one trial of a search assumes, also if another trial is the one that is released.
+
+    Args:
+        terms: The trial.
+        releases: What the card of the search is about.
+        shared: Whether other runs use the same ledger.
+    """
+    own = [line for release in releases for line in release_lines(terms, terms.algorithm, release)]
+    whole = run_assumptions(terms, CountedRounds(terms.rounds, terms.rounds, None, (), shared))
+    return [name_search(line) for line in (*own, *whole)]
+
+
 def certify_run(
     terms: Terms,
     completed: int,
@@ -100,7 +113,7 @@ def certify_run(
             certified = Guarantee.certify(
                 release,
                 delta,
-                assumptions=[*release_lines(terms, kind.algorithm, release), *assumed],
+                assumptions=list(dict.fromkeys([*release_lines(terms, kind.algorithm, release), *assumed])),
                 not_covered=[*_large_delta_line(terms, release.unit, delta), *uncovered],
                 claims=[
                     *(_certify_claim(claim, delta) for claim in stated if claim.release.unit == release.unit),

@@ -155,9 +155,10 @@ def run_search(
     trials = (draw or (lambda: draw_count(plan.tune.trial_count)))()
     best: Winner | None = None
     with tempfile.TemporaryDirectory(prefix="discreet-search-") as hidden, silence_events():
-        for number in range(trials):
+        for _ in range(trials):
             settings = secrets.choice(plan.candidates)
-            ended, score = _play_trial(builder, plan, settings, Path(hidden) / str(number))
+            # an error may name the folder, so its name must not count the trials
+            ended, score = _play_trial(builder, plan, settings, Path(hidden) / secrets.token_hex(8))
             if best is None or _is_better(plan.tune, score, best.score):
                 if best is not None:
                     shutil.rmtree(best.record.path.parent)
@@ -187,8 +188,11 @@ def _publish(builder: TrialBuilder, plan: RandomPlan, best: Winner, path: Path, 
     job = training_job(builder.build(best.settings), plan.tune.epsilon)
     record = best.record.publish(path, book.path.resolve())
     drawn = Line(fill("assumes.drawn_settings", candidates=len(plan.candidates)), "program")
-    terms = search_price.search_terms(job, plan.scorer, plan.whole, [drawn], naive=plan.naive)
     is_shared = book.path.resolve().parent != path.resolve().parent
+    # of all candidates, not of those that were played: which these were stays secret
+    others = [training_job(builder.build(point), plan.tune.epsilon).terms for point in plan.candidates]
+    assumed = [line for each in others for line in run_guarantees.trial_assumptions(each, plan.whole, shared=is_shared)]
+    terms = search_price.search_terms(job, plan.scorer, plan.whole, [drawn, *assumed], naive=plan.naive)
     stamps = best.record.code_stamps()
     cards = run_guarantees.certify_run(
         job.terms, job.rounds, book, shared=is_shared, metrics=best.metrics, code_stamps=stamps, search=terms

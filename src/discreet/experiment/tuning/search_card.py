@@ -20,6 +20,7 @@ from discreet.privacy.card_lines import Line
 from discreet.privacy.events import Composed, Event
 from discreet.privacy.guarantee import FALSE_ALARMS, Attack, Claim, Guarantee, SecondValue
 from discreet.privacy.ledger import Budget, Ledger
+from discreet.privacy.release import Release
 from discreet.privacy.wording import round_up
 from discreet.words import fill
 
@@ -43,7 +44,10 @@ def write_search_card(
     metrics, stamps = read_metrics(best), record.code_stamps()
     shared = plan.ledger.resolve().parent != best.resolve().parent
     alone = run_guarantees.certify_run(job.terms, job.rounds, book, shared=shared, metrics=metrics, code_stamps=stamps)
-    cards = [_whole_card(alone[0], plan, plan.budget, book, trials)]
+    others = [training_job(builder.build(trial.settings), plan.whole_epsilon).terms for trial in trials]
+    promised = Release(unit=alone[0].unit, relation=alone[0].relation, view=alone[0].view, event=alone[0].event)
+    assumed = [line for each in others for line in run_guarantees.trial_assumptions(each, [promised], shared=shared)]
+    cards = [_whole_card(alone[0], plan, plan.budget, book, trials, assumed)]
     data = run_guarantees.guarantee_data(job, job.rounds, None, cards, book, stamps)
     record.write_card(data | {"metrics": metrics}, run_guarantees.card_text(cards))
     return cards
@@ -57,9 +61,14 @@ def read_metrics(best: Path) -> dict[str, Any]:
 
 
 def _whole_card(
-    alone: Guarantee, plan: ComposedPlan, budget: Budget, book: Ledger, trials: Sequence[ScoredTrial]
+    alone: Guarantee,
+    plan: ComposedPlan,
+    budget: Budget,
+    book: Ledger,
+    trials: Sequence[ScoredTrial],
+    of_trials: Sequence[Line],
 ) -> Guarantee:
-    """Return the card of the best trial with the guarantee of the whole search.
+    """Return the card of the best trial with the guarantee of the whole search, and what any of its trials assumes.
 
     Guarantee: ε is the budget of the filter, which holds however later trials depend on earlier scores (Feldman &
     Zrnic 2021). What was spent of it is no guarantee by itself, since that depends on the scores. The budget is for the
@@ -71,7 +80,8 @@ def _whole_card(
     events = tuple(from_plain(Event, trial.event) for trial in trials)
     naive = max(trial.epsilon or 0.0 for trial in trials)
     claim = Claim(epsilon=naive, delta=alone.delta, source=fill("claim.best_trial"), reason=fill("claim.chosen_trial"))
-    assumed = [name_search(Line(*pair)) for pair in zip(alone.assumptions, alone.assumption_sources, strict=True)]
+    own = [name_search(Line(*pair)) for pair in zip(alone.assumptions, alone.assumption_sources, strict=True)]
+    assumed = list(dict.fromkeys([*own, *of_trials]))
     excluded = [name_search(Line(*pair)) for pair in zip(alone.not_covered, alone.exclusion_sources, strict=True)]
     assumed.append(Line(fill("assumes.counted_trials", spent=round_up(state["spent"])), "program"))
     assumed.append(search_price.describe_scores(plan.scorer))

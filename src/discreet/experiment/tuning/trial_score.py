@@ -28,8 +28,8 @@ NO_VALIDATION = "A search compares its trials on validation data, and this exper
 class Scorer:
     """How trials are scored, and what a score reveals.
 
-    Guarantee: a noisy score is an integer plus discrete Gaussian noise. One example moves the integer by at most 1,
-    one person or client by at most as many examples as it can have in the validation data.
+    Guarantee: a noisy score is an integer plus discrete Gaussian noise. One example moves the integer by at most as
+    many clients as may hold it, one person or client by at most as many examples as it can have in the validation data.
 
     Attributes:
         metric: The metric. Only accuracy can have noise.
@@ -37,6 +37,7 @@ class Scorer:
         deviation: The deviation of the noise on the number of right predictions. None without noise.
         is_held_out: Whether the validation examples were held out of the clients' own.
         client_bound: The most validation examples that a client holds. None if it is not known.
+        copies: The most clients that hold the same example: so often it may be among the validation examples.
     """
 
     metric: str
@@ -44,6 +45,7 @@ class Scorer:
     deviation: float | None
     is_held_out: bool = False
     client_bound: int | None = None
+    copies: int = 1
 
     def sensitivity(self, unit: Unit) -> int:
         """Return the most that one unit can change the number of right predictions.
@@ -52,7 +54,7 @@ class Scorer:
             Unsupported: It is not known whose the validation examples are.
         """
         if unit == "example":
-            return 1
+            return self.copies
         if isinstance(unit, Person) and self.is_held_out:  # then the bound on a person's rows covers them too
             return unit.rows
         if unit != "client" or self.client_bound is None:
@@ -130,7 +132,8 @@ def choose_scorer(job: Job, tune: Tune, budgets: Sequence[Budget] = ()) -> Score
             fix="Compare trials by accuracy, or on validation examples that are public: public_validation = true.",
         )
     share = _held_out_share(job)
-    exact = Scorer(tune.metric, examples, None, share > 0, _client_bound(job, share))
+    copies = job.population.max_multiplicity
+    exact = Scorer(tune.metric, examples, None, share > 0, _client_bound(job, share), copies)
     units: list[Unit] = [*(budget.unit for budget in budgets), *([job.privacy.unit] if job.privacy else [])]
     largest = max(exact.sensitivity(unit) for unit in units)
     default = max(math.sqrt(examples) / 2, LEAST_MULTIPLIER * largest)
