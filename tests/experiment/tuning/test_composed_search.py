@@ -1,6 +1,7 @@
 """A search that counts every trial: its ledger, its refusals, how it goes on, and its card."""
 
 import json
+import signal
 
 import pytest
 
@@ -80,6 +81,20 @@ def test_the_card_has_the_assumptions_of_trials_that_were_not_the_best(tmp_path,
     assert [trial.settings["algorithm.recipe"] for trial in end.trials] == ["pfl", "ddp_fedavg"]
     assert fill("assumes.lattice") in cards[0].assumptions  # secure sums of the second trial
     assert len(set(cards[0].assumptions)) == len(cards[0].assumptions)
+
+
+def test_an_interrupted_trial_leaves_no_card_and_goes_on(file, tmp_path):
+    class Interrupting(Watcher):
+        def begin_trial(self, number, settings, job):
+            return lambda line: signal.raise_signal(signal.SIGINT)
+
+    _, end, _ = compose(file, tmp_path / "out", watcher=Interrupting())
+    assert "Interrupted in trial 1" in end.stopped
+    assert (tmp_path / "out/trial/run.json").is_file()
+    assert not list((tmp_path / "out/trial").glob("guarantee*"))
+    _, end, cards = compose(file, tmp_path / "out")
+    assert end.stopped is None
+    assert len(cards) == 1
 
 
 def test_a_search_that_cannot_be_paid_for_is_refused_with_the_number_that_can(file, tmp_path):

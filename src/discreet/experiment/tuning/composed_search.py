@@ -184,6 +184,8 @@ class ComposedSearch:
             ended = loop.start(trained, path, self.plan.ledger, self.key_dir, watch)
         else:
             ended = loop.resume(trained, record, self.key_dir, watch)
+        if ended.stopped:
+            ended.record.remove_outcome()  # its card would be for this trial alone
         if ended.is_refused:
             raise BudgetRefused(str(ended.stopped))
         return None if ended.stopped else self._score_trial(number, settings, job, ended.record, ended.state)
