@@ -104,4 +104,4 @@ lock: ## resolve all extras together and write constraints.txt; LOCK_OPTIONS=--k
 	$(PYTHON) tools/lock.py $(LOCK_OPTIONS)
 
 clean:
-	rm -rf .venv .venv-* build dist site
+	rm -rf .venv .venv-* build dist site jupyter_execute
