@@ -84,11 +84,11 @@ def test_the_card_has_the_assumptions_of_trials_that_were_not_the_best(tmp_path,
 
 
 def test_an_interrupted_trial_leaves_no_card_and_goes_on(file, tmp_path):
-    class Interrupting(Watcher):
+    class InterruptedWatcher(Watcher):
         def begin_trial(self, number, settings, job):
             return lambda line: signal.raise_signal(signal.SIGINT)
 
-    _, end, _ = compose(file, tmp_path / "out", watcher=Interrupting())
+    _, end, _ = compose(file, tmp_path / "out", watcher=InterruptedWatcher())
     assert "Interrupted in trial 1" in end.stopped
     assert (tmp_path / "out/trial/run.json").is_file()
     assert not list((tmp_path / "out/trial").glob("guarantee*"))
