@@ -21,8 +21,8 @@ coverage: $(READY) ## run the tests and show which share of branches they take; 
 	$(BIN)/coverage json --quiet $(if $(ROOMS),--include=$$(printf 'src/discreet/%s/*,' $(ROOMS))) -o build/coverage/report.json
 	$(BIN)/python tools/branch_coverage.py build/coverage/report.json
 
-test-slow: $(READY)
-	$(BIN)/python -m pytest -m slow
+test-slow: $(READY) ## run the long statistical tests, half an hour of two cores; PART=2/6 runs the third sixth of them
+	$(BIN)/python -m pytest -m slow --timeout 1800 $(if $(PART),--part $(PART))
 
 test-deploy: .venv/.flower ## run a real SuperLink and real clients, with TLS and keys, on this machine
 	$(BIN)/python -m pytest tests/deploy -m deploy -n 2 --dist loadfile --timeout 900

@@ -3,6 +3,7 @@ state folder. Hypothesis draws the same examples each time, except in `make test
 
 import os
 import shutil
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,8 +24,14 @@ def pytest_configure() -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip tests that are marked `cuda` where there is no CUDA device."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", metavar="K/N", help="run only part K of N of the chosen tests, K from 0 to N − 1")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the part of the tests that --part names, and skip tests for CUDA where there is no such device."""
+    if part := config.getoption("--part"):
+        _keep_part(config, items, part)
     on_gpu = [item for item in items if item.get_closest_marker("cuda")]
     if not on_gpu:
         return
@@ -33,6 +40,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not torch.cuda.is_available():
         for item in on_gpu:
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
+def _keep_part(config: pytest.Config, items: list[pytest.Item], asked: str) -> None:
+    """Deselect the tests of other parts. The part of a test depends on its name alone."""
+    part, _, parts = (int(number) if number.isdecimal() else 0 for number in asked.partition("/"))
+    if not part < parts:
+        raise pytest.UsageError(f"--part must be K/N with K from 0 to N − 1, got {asked!r}")
+    kept = [item for item in items if zlib.crc32(item.nodeid.encode()) % parts == part]
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept
 
 
 @pytest.fixture(scope="session", autouse=True)

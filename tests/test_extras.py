@@ -178,7 +178,8 @@ def test_a_library_of_no_extra_keeps_its_own_error():
 def test_every_extra_that_is_named_exists_and_has_its_library():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for library, extra in EXTRAS.items():
-        assert any(line.startswith(library.replace("_", "-")) for line in extras[extra]), library
+        name = library.replace("_", "-")
+        assert any(line.startswith((name, f"python-{name}")) for line in extras[extra]), library
 
 
 def test_the_core_depends_on_no_library_of_an_extra():

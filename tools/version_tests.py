@@ -41,7 +41,20 @@ BUILT_FROM = ("test", "ray")  # the extras of the first run; `test` contains the
 PARTS = {"tests": "All tests", "clients": "Real clients"}
 DEPLOY_TESTS = ("tests/deploy", "-m", "deploy", "--dist", "loadfile", "--timeout", "900")
 OLD_FAULTS = ("DeprecationWarning", "FutureWarning", "ResourceWarning")
-RUNTIME = ("train", "report", "secure", "tables", "onnx", "flower", "ray", "check", "tensorboard", "mlflow", "tune")
+RUNTIME = (
+    "train",
+    "report",
+    "secure",
+    "tables",
+    "onnx",
+    "flower",
+    "ray",
+    "check",
+    "tensorboard",
+    "mlflow",
+    "tune",
+    "verify",
+)
 
 
 def main() -> int:

@@ -25,6 +25,8 @@ _WHERE = {
     "Privacy": "discreet.experiment.promise.promise",
     "Run": "discreet.api",
     "Session": "discreet.experiment.loop.session",
+    "attack": "discreet.api.run_attack",
+    "audit_run": "discreet.api",
     "clients_from_arrays": "discreet.data.tasks.from_arrays",
     "clients_from_csv": "discreet.data.tables.table_task",
     "clients_from_datasets": "discreet.data.tasks.from_datasets",
@@ -46,7 +48,10 @@ def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
     try:
-        return _signature.show_plain_types(getattr(importlib.import_module(_WHERE[name]), name))
+        found = getattr(importlib.import_module(_WHERE[name]), name)
+        if name in _RECIPES:
+            found = importlib.import_module("discreet.algorithms.recipes.argument_names").explain_arguments(found)
+        return _signature.show_plain_types(found)
     except ModuleNotFoundError as error:
         raise _extras.missing_extra(error, f"discreet.{name}") or error from None
 

@@ -17,6 +17,8 @@ from discreet.algorithms.recipes.linear_models import proximal_local as proximal
 from discreet.algorithms.recipes.local_schemes import denoised_release as denoised_release
 from discreet.algorithms.recipes.local_schemes import shards as shards
 from discreet.algorithms.recipes.pfl import pfl as pfl
+from discreet.api.run_attack import attack as attack
+from discreet.api.run_audit import audit_run as audit_run
 from discreet.api.run_result import Run as Run
 from discreet.api.run_result import load as load
 from discreet.api.training_session import session as session

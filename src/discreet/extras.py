@@ -21,6 +21,7 @@ EXTRAS = {
     "tensorboard": "tensorboard",
     "mlflow": "mlflow",
     "optuna": "tune",
+    "flint": "verify",
 }  # by the name that is imported
 
 

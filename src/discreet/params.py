@@ -11,6 +11,18 @@ from discreet.lazy_torch import Tensor, torch
 Params: TypeAlias = dict[str, Tensor]
 
 
+class ClientModels(dict[str, "Tensor"]):
+    """The models of clients that train in one block and belong to several runs. As a dict, it is the first of them.
+
+    Attributes:
+        rows: One row for each client.
+    """
+
+    def __init__(self, rows: Params) -> None:
+        super().__init__({name: value[0] for name, value in rows.items()})
+        self.rows = rows
+
+
 def map_params(function: Callable[..., Tensor], *params: Params) -> Params:
     """Apply a function name by name; all arguments must have the same names."""
     first, *others = params
@@ -49,6 +61,8 @@ def align_axes(factors: Tensor, value: Tensor) -> Tensor:
 
 def repeat_for_clients(params: Params, clients: int) -> Params:
     """Return one row for each client, as a view without a copy."""
+    if isinstance(params, ClientModels):
+        return params.rows
     return {name: value.expand(clients, *value.shape) for name, value in params.items()}
 
 

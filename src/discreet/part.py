@@ -175,6 +175,7 @@ Share = Annotated[float, _number_where(_real, lambda x: 0 <= x < 1, "at least 0 
 Probability = Annotated[float, _number_where(_real, lambda x: 1e-300 <= x < 1, "at least 1e-300 and below 1")]
 Flag = Annotated[bool, Strict()]
 Count = Annotated[int, _number_where(_whole_number, lambda n: 1 <= n <= 10**12, "at least 1 and at most 10^12")]
+Category = Annotated[int, _number_where(_whole_number, lambda n: 2 <= n <= 10**12, "at least 2 and at most 10^12")]
 Round = Annotated[int, _number_where(_whole_number, lambda n: -1 <= n <= 10**12, "at least -1 and at most 10^12")]
 Index = Annotated[int, _number_where(_whole_number, lambda n: 0 <= n <= 10**12, "at least 0 and at most 10^12")]
 Multiplier = Annotated[float, _number_where(_real, lambda x: 1e-6 <= x <= 1e12, "between 1e-6 and 1e12")]

@@ -292,13 +292,17 @@ def test_a_mask_for_all_goes_with_no_rotation():
     assert int(sum((value[0] == 0).sum() for value in rows.values())) >= 9
 
 
-def test_what_is_left_to_chance_is_said_with_its_numbers():
+def test_what_is_left_to_chance_has_its_numbers():
     """10 rounds of 18 coordinates: 1e-8 for the ring, and 2·18·10·2^-52 = 8e-14 for the draws."""
     algorithm = EVERY["skellam"].for_population(HELD.population, DIMENSION)
-    ring, draws = failure_odds.describe_failure_odds(algorithm, HELD.population, 10)
-    assert "Over 10 rounds a sum leaves its ring of 17 bits with a probability of at most" in ring
-    assert "may add up to 8e-14 to δ, which is not counted" in draws
+    odds = failure_odds.find_failure_odds(algorithm, HELD.population, 10)
+    assert odds is not None
+    assert odds.ring_bits == 17
+    assert odds.wraparound == algorithm.wraparound_probability(HELD.population, 10)
+    assert odds.inexact_draws == 2 * 18 * 10 * 2.0**-52
     exact = EVERY["discrete gaussian"].for_population(HELD.population, DIMENSION)
-    assert len(list(failure_odds.describe_failure_odds(exact, HELD.population, 10))) == 1  # its draws are exact
+    of_exact = failure_odds.find_failure_odds(exact, HELD.population, 10)
+    assert of_exact is not None
+    assert of_exact.inexact_draws is None
     real = ddp_fedavg(noise="gaussian", **COMMON).for_population(HELD.population)  # type: ignore[arg-type]
-    assert list(failure_odds.describe_failure_odds(real, HELD.population, 10)) == []
+    assert failure_odds.find_failure_odds(real, HELD.population, 10) is None

@@ -19,6 +19,7 @@ HOLDERS = {"mechanism", "trainer", "sparsifier", "aggregation", "sampling", "ser
 PARTS = ["mechanisms", "training", "sparsifiers", "aggregation", "sampling.py", "server_optimizers.py"]
 EXEMPT = ["soundness.py"]  # which parts go together is what it decides
 MOST_SWITCHES, MOST_STUBS = 10, 30
+MOST_IN_AUDIT = 11  # an attack is written for one kind of training, and no guarantee depends on it; may only shrink
 
 
 def test_code_outside_the_parts_seldom_asks_which_part_it_has() -> None:
@@ -30,7 +31,9 @@ def test_code_outside_the_parts_seldom_asks_which_part_it_has() -> None:
         if not apart & {path, *path.parents}
         for line in switches(path.read_text(encoding="utf-8"))
     ]
-    assert len(found) <= MOST_SWITCHES, found
+    audit = [place for place in found if place.startswith("audit/")]
+    assert len(audit) <= MOST_IN_AUDIT, audit
+    assert len(found) - len(audit) <= MOST_SWITCHES, found
 
 
 def test_few_methods_of_parts_only_say_no() -> None:

@@ -99,3 +99,19 @@ def test_memory_is_a_line_through_the_clients_and_a_full_block() -> None:
     memory = scale.fit_memory(cells)
     assert memory == pytest.approx((3e8, 2e3, 1.5e9))
     assert memory.predict(1_000_000) == pytest.approx(3.8e9)
+
+
+def test_the_page_of_faults_lists_what_a_new_version_has_mended_apart():
+    fault, page = importlib.import_module("peers.fault").Fault, importlib.import_module("peer_faults").page
+    still = fault("torch", "A fault.", "1", "2", True, "A remark.", "A test.")
+    mended = fault("numpy", "Another fault.", "1", "1", False, "A remark.", "A test.")
+    shown, _, gone = page([still, mended]).partition("## No longer there")
+    assert "### A fault." in shown
+    assert "| 1 | 2 |" in shown
+    assert "Another fault" not in shown
+    assert "Another fault. Now: 1." in gone
+
+
+def test_every_program_of_the_folder_of_faults_is_run():
+    programs = {path.stem for path in (BENCHMARKS / "peers").glob("*.py")} - {"__init__", "fault"}
+    assert programs == set(importlib.import_module("peer_faults").PROGRAMS)

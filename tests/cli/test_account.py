@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from pathlib import Path
 
 import pytest
 
@@ -46,6 +47,11 @@ def test_the_same_as_text_puts_the_tightest_first_and_says_it_plainly(discreet: 
         "account gaussian --noise-multiplier 1 --sampling-rate 0.1 --relation zero-out",
         "account gaussian --noise-multiplier 2 --sampling-rate 0.1 --sampling without-replacement --steps 10",
         "account gaussian --noise-multiplier 2 --cohort 10 --population 1000 --steps 10",
+        "account zcdp --rho 0.1 --sampling-rate 0.1",
+        "account randomised-response --categories 5 --random-share 0.5 --steps 3",
+        "account gaussian --noise-multiplier 1 --sampling allocation --bins 20 --steps 3",
+        "account laplace --noise-multiplier 2 --sampling-rate 0.1 --sampling truncated-poisson --max-batch-size 20 "
+        "--population 100",
     ],
 )
 def test_every_mechanism_answers_with_one_object_and_as_text(line: str, discreet: Discreet):
@@ -289,3 +295,71 @@ def test_the_card_of_a_selection_holds_against_the_public_only(discreet):
     card = discreet(f"{SAMPLED} --expected-trials 10 --card --view public --relation zero-out")
     assert "best of a secret number of trials" in card.out
     assert discreet(f"{SAMPLED} --expected-trials 1").code == 2
+
+
+def test_the_largest_rho_for_an_epsilon_meets_it_and_no_larger_does(discreet: Discreet):
+    found = discreet("account zcdp --epsilon 2 --steps 3 --json").json
+    assert found["found"] == "rho"
+    assert 1.999 < found["epsilon"] <= 2
+    assert discreet(f"account zcdp --rho {found['rho'] * 1.001} --steps 3 --json").json["epsilon"] > 2
+    assert "the largest with ε ≤ 2" in discreet("account zcdp --epsilon 2").out
+
+
+def test_the_least_random_share_for_an_epsilon_is_that_of_its_odds(discreet: Discreet):
+    """One answer is pure: the truth is e^ε times as likely as any other answer, but for the δ."""
+    found = discreet("account randomised-response --categories 5 --epsilon 1 --delta 1e-12 --json").json
+    odds = 1 + 5 * (1 - found["random_share"]) / found["random_share"]
+    assert odds == pytest.approx(math.e, rel=1e-4)
+    assert found["relation"] == "replace"
+
+
+def test_a_truncated_sample_states_its_sizes_and_costs_more_than_a_free_one(discreet: Discreet):
+    line = "account gaussian --noise-multiplier 1 --sampling-rate 0.05 --relation zero-out --json --steps 10"
+    cut = discreet(f"{line} --sampling truncated-poisson --max-batch-size 60 --population 1000").json
+    assert (cut["sampling"], cut["max_batch_size"], cut["population"]) == ("truncated-poisson", 60, 1000)
+    assert cut["event"]["event"]["kind"] == "truncated_poisson_sampled"
+    assert cut["epsilon"] > discreet(line).json["epsilon"]
+
+
+def test_one_pass_of_a_random_allocation_hides_more_than_no_sampling(discreet: Discreet):
+    line = "account gaussian --noise-multiplier 1 --json"
+    spread = discreet(f"{line} --sampling allocation --bins 10").json
+    assert (spread["sampling"], spread["bins"], spread["sampling_rate"]) == ("allocation", 10, 0.1)
+    assert spread["epsilon"] < discreet(line).json["epsilon"]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ("gaussian --noise-multiplier 1 --sampling allocation", "needs --bins"),
+        ("gaussian --noise-multiplier 1 --sampling allocation --bins 3 --sampling-rate 0.1", "takes the place of"),
+        ("gaussian --noise-multiplier 1 --bins 3", "--bins needs --sampling allocation"),
+        ("laplace --noise-multiplier 1 --sampling allocation --bins 3", "needs Gaussian noise"),
+        ("gaussian --noise-multiplier 1 --sampling allocation --bins 3 --relation replace", "not for replacing"),
+        ("gaussian --noise-multiplier 1 --sampling truncated-poisson --sampling-rate 0.1", "needs --max-batch-size"),
+        ("gaussian --noise-multiplier 1 --max-batch-size 4", "--max-batch-size needs --sampling truncated-poisson"),
+        ("randomised-response --categories 3 --random-share 0.5 --sampling-rate 0.5", "every unit answers"),
+        ("randomised-response --categories 3 --random-share 0.5 --relation zero-out", "replace only"),
+        ("randomised-response --categories 1 --random-share 0.5", "at least 2"),
+    ],
+)
+def test_options_of_another_way_of_sampling_are_refused(options: str, named: str, discreet: Discreet):
+    ran = discreet(f"account {options}")
+    assert ran.code == 2
+    assert named in " ".join(ran.err.split())
+
+
+def test_curves_are_written_beside_the_answer_and_named_in_it(discreet: Discreet, tmp_path: Path):
+    file = tmp_path / "curves.json"
+    line = f"account gaussian --noise-multiplier 2 --steps 3 --delta 1e-6 --curve {file}"
+    answer = discreet(f"{line} --json").json
+    points = {point["delta"]: point["epsilon"] for point in json.loads(file.read_text())["epsilon_curve"]}
+    assert answer["curve"] == str(file)
+    assert points[1e-6] == pytest.approx(answer["epsilon"], rel=1e-9)
+    assert f"The curves are in {file}." in " ".join(discreet(line).out.split())
+
+
+def test_a_file_of_curves_that_can_not_be_written_is_refused_first(discreet: Discreet):
+    ran = discreet("account gaussian --noise-multiplier 2 --curve curves.txt")
+    assert (ran.code, ran.out) == (2, "")
+    assert "must end in .csv" in ran.err

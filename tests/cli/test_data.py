@@ -24,6 +24,7 @@ note = "ignore"
 same = "ignore"
 readmitted = { values = ["no", "yes"] }
 """
+REMEDY = 'Fill missing cells with a public constant, drop their rows, or set the column to "ignore".'
 
 
 @pytest.fixture
@@ -103,6 +104,24 @@ def test_what_is_wrong_is_listed_and_the_exit_code_says_so(row: str, problem: st
     assert "The table does not fit: 1 problem." in plainly.out
 
 
+def test_missing_cells_have_their_remedy_with_and_without_ranges(table: Path, tmp_path: Path, discreet: Discreet):
+    ranges = tmp_path / "ranges.toml"
+    ranges.write_text(RANGES)
+    replace_row(table, 4, "A,,f,x,1,no")
+    for option in ("", f"--ranges {ranges}"):
+        (problem,) = discreet(f"data check {COLUMNS} --json {option}", table).json["problems"]
+        assert REMEDY in problem
+    replace_row(table, 4, "A,50,f,x,1,")  # a label can't be ignored
+    (problem,) = discreet(f"data check {COLUMNS} --json", table).json["problems"]
+    assert problem.endswith("Drop these rows.")
+
+
+def test_who_writes_ranges_is_not_advised_to_write_them(table: Path, tmp_path: Path, discreet: Discreet):
+    advice = "--write-ranges FILE writes a starter file"
+    assert advice in discreet(f"data check {COLUMNS} --json", table).out
+    assert advice not in discreet(f"data check {COLUMNS} --json --write-ranges {tmp_path / 'new.toml'}", table).out
+
+
 def as_parquet(table: Path, **columns: list[Any]) -> Path:
     rows = list(csv.reader(table.read_text().splitlines()))
     stored = dict(zip(rows[0], map(list, zip(*rows[1:], strict=True)), strict=True))
@@ -124,7 +143,7 @@ def test_a_parquet_file_is_described_as_the_same_rows_of_csv(table: Path, tmp_pa
 
 def test_what_is_wrong_with_a_parquet_file_is_named_by_row(table: Path, discreet: Discreet):
     ran = discreet(f"data check {COLUMNS} --json", as_parquet(table, age=[*range(60), None]))
-    assert (ran.code, ran.json["problems"]) == (2, ["Column 'age' is missing in 1 row, first in row 61."])
+    assert (ran.code, ran.json["problems"]) == (2, [f"Column 'age' is missing in 1 row, first in row 61. {REMEDY}"])
 
 
 def test_one_label_for_all_teaches_nothing(tmp_path: Path, discreet: Discreet):

@@ -47,6 +47,34 @@ def test_a_whole_chain_is_verified(path: Path, discreet: Discreet):
     assert state["head"] in discreet("ledger verify", path).out
 
 
+def test_a_ledger_that_has_grown_still_has_the_head_of_a_card(path: Path, discreet: Discreet):
+    before = discreet("ledger verify --json", path).json
+    ledger = Ledger.open(path)
+    ledger.commit(ledger.reserve("a/1", [RELEASE]), [RELEASE])
+    assert discreet(f"ledger verify --head {before['head']} --records {before['records']}", path).code == 0
+    assert discreet(f"ledger verify --head {before['head']}", path).code == 0
+
+
+def test_a_cut_end_or_an_older_copy_is_found_by_the_head_and_records_of_a_card(path: Path, discreet: Discreet):
+    older = path.read_bytes()
+    ledger = Ledger.open(path)
+    ledger.commit(ledger.reserve("a/1", [RELEASE]), [RELEASE])
+    card = discreet("ledger verify --json", path).json
+    path.write_bytes(older)
+    for options in (f"--head {card['head']}", f"--records {card['records']}"):
+        ran = discreet(f"ledger verify --json {options}", path)
+        assert (ran.code, json.loads(ran.err)["error"]["kind"]) == (1, "LedgerDamaged")
+    ledger = Ledger.open(path)
+    ledger.commit(ledger.reserve("a/other", [RELEASE]), [RELEASE])  # as long as before, with another end
+    assert discreet(f"ledger verify --records {card['records']}", path).code == 0
+    assert discreet(f"ledger verify --head {card['head']} --records {card['records']}", path).code == 1
+    assert discreet("ledger verify --head nonsense", path).code == 1
+
+
+def test_the_promise_of_a_filter_is_its_budget(path: Path, discreet: Discreet):
+    assert "The promise is the budget." in discreet("ledger show", path).out
+
+
 def test_an_edit_is_found(path: Path, discreet: Discreet):
     path.write_text(path.read_text().replace('"epsilon":2', '"epsilon":9'))
     for command in ("show", "verify"):

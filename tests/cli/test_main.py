@@ -61,6 +61,8 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
     loans.with_suffix(".csv.sha256").write_text(hashlib.sha256(loan.encode()).hexdigest())  # so it needs no network
     small = tmp_path / "small.toml"
     small.write_text(SMALL)
+    card = tmp_path / "card.json"
+    card.write_text(discreet("account gaussian --noise-multiplier 1 --card --json").out)
     tabled = tmp_path / "tabled"
     if path in ("predict", "export"):
         columns = {"inputs": {"age": {"min": 0, "max": 100}}, "label": "back", "target": {"values": ["no", "yes"]}}
@@ -85,6 +87,8 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
         "account laplace": "--noise-multiplier 1",
         "account skellam": "--variance 100 --l2-sensitivity 10 --dimension 10",
         "account discrete-gaussian": "--variance 100 --l2-sensitivity 10",
+        "account zcdp": "--rho 0.1",
+        "account randomised-response": "--categories 4 --random-share 0.5",
         "account averaging": "--local-epsilon 5 --parties 10",
         "tradeoff ldp": "",
         "tradeoff epochs": "",
@@ -101,9 +105,11 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
         "run": f"--out {tmp_path / 'run'} --set rounds=2",
         "plan": "",
         "report": f"{finished}",
+        "audit": f"{small} --runs 1 --canaries 20",
         "predict": f"{tabled} {table}",
         "export": f"{tabled} --to torchscript",
         "trust": "--list",
+        "verify": f"{card}",
         "compare": f"{small} --seeds 1 --out {tmp_path / 'compared'}",
         "tune": f"{small} --public-data --out {tmp_path / 'tuned'} --set tune.trials=1 "
         "--set tune.space.rounds.choices=[1] --set task.validation_fraction=0.2",

@@ -39,6 +39,12 @@ def test_text_in_a_pipe_has_no_colour_no_markup_and_no_trailing_blanks(capsys: p
     assert "x" * 100 in out  # line breaks are kept
 
 
+def test_a_path_that_is_longer_than_a_line_is_not_broken(capsys: pytest.CaptureFixture[str]):
+    path = "/folder/" + "long_name" * 12 + ".json"
+    emit(dict, lambda: [f"The curves are in {path}."], as_json=False)
+    assert f"{path}." in capsys.readouterr().out.split()
+
+
 def test_a_terminal_gets_bold(monkeypatch: pytest.MonkeyPatch):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

@@ -1,5 +1,6 @@
 """`discreet report`: the page written again, for the data's owner or for the public."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,24 @@ def test_what_makes_no_page_is_one_sentence_and_exit_code_2(line: str, said: str
     assert ran.err.startswith(f"Error: {said}")
     assert ran.err.count("\n") == 1
     assert not list(Path().rglob("*.html"))
+
+
+def test_without_privacy_the_public_page_is_called_no_more_than_it_is(run: Path, discreet: Discreet):
+    shared = SMALL[: SMALL.index("[privacy]")]
+    Path("open.toml").write_text(f'{shared}[algorithm]\nrecipe = "fedsgd"\nlearning_rate = 0.5\n')
+    assert discreet("run open.toml --out open --json").code == 0
+    printed = " ".join(discreet("report open --public").out.split())
+    assert "You may give it to anyone" not in printed
+    assert "No privacy was promised." in printed
+    assert "No privacy was promised." in Path("open/report-public.html").read_text()
+
+
+def test_a_brief_elsewhere_links_to_a_report_that_is_beside_it(run: Path, discreet: Discreet):
+    Path("sent").mkdir()
+    ran = discreet("report result --brief --public --out sent/bp.html")
+    page = Path("sent/bp.html").read_text()
+    (link,) = re.findall(r'<a href="([^"]+)"', page)
+    assert (Path("sent") / link).is_file()
+    assert "/" not in link  # in public no folder is named
+    assert f"The page links to {link} beside it: give both together." in " ".join(ran.out.split())
+    assert ACCURACY not in (Path("sent") / link).read_text()

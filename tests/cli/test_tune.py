@@ -49,6 +49,7 @@ def test_a_random_search_shows_nothing_but_its_best_trial(discreet, tmp_path):
     assert data["best_trial_alone"] <= 2 < data["epsilon"] <= 9
     assert data["guarantees"][0]["event"]["kind"] == "best_of"
     assert "One row for each trial" not in (tmp_path / "out/search.html").read_text()
+    assert len({path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}) == 1  # not how long it took
 
 
 def test_public_data_is_declared_by_its_owner(discreet, file, tmp_path):

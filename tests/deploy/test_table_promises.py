@@ -165,7 +165,7 @@ def test_rows_beyond_the_bound_are_left_out_at_the_node_and_the_card_says_what_n
     assert "Owner of the data: Each person has one value of 'patient', and rows at one client only" in written
     assert "rows_left_out" not in (site.run("first") / "guarantee.json").read_text()
     brief = write_brief(read_run(site.run("first")))
-    assert [line.source for line in brief.checks] == ["owner", "clients", "project"]
+    assert [line.source for (line,) in brief.checks] == ["owner", "clients", "project"]
     assert brief.onlooker == ("the server: all that it receives",)  # no machine played everybody
     assert brief.protected[0].startswith("one person: the rows with one value of 'patient', at most 2")
 

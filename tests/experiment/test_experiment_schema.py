@@ -55,6 +55,7 @@ def find_texts() -> Iterator[tuple[str, str]]:
     yield (
         "the starter for a table",
         OWN_TABLE.format(
+            held_out="each client's rows",
             table='kind = "csv"\npath = "t"\nclient = "c"\nlabel = "l"\nranges = "r"',
             **promise_texts("example", "server", TableShape(columns=3, sizes=(50, 60, 70))),
         ),

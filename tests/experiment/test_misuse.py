@@ -10,6 +10,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import discreet as d
+from discreet.algorithms.recipes.registry import RECIPES
 from discreet.errors import InvalidInput
 
 INPUTS = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))
@@ -180,3 +181,45 @@ def test_a_module_that_was_not_trained_is_not_loaded(module: Any, sentence: str,
 def test_a_directory_that_is_no_path_is_refused():
     with pytest.raises(InvalidInput, match=r"A path must be text or a pathlib\.Path"):
         d.load(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            {"lr": 0.1, "clip_norm": 1.0},
+            r"discreet\.pfl takes no 'lr' \(did you mean 'learning_rate'\?\)\. It takes: learn",
+        ),
+        ({"learning_rate": 0.1, "max_grad_norm": 1.0}, "no 'max_grad_norm' .did you mean 'clip_norm'"),
+        ({"learning_rate": 0.1, "clip_norm": 1.0, "clip_nrom": 1.0}, "no 'clip_nrom' .did you mean 'clip_norm'"),
+        ({"learning_rate": 0.1}, r"discreet\.pfl needs clip_norm\. It takes: learning_rate, clip_norm"),
+    ],
+)
+def test_a_recipe_names_the_argument_that_was_meant(arguments: dict[str, Any], words: str):
+    with pytest.raises(InvalidInput, match=words):
+        d.pfl(**arguments)
+
+
+def test_a_recipe_takes_its_arguments_by_name():
+    with pytest.raises(InvalidInput, match=r"discreet\.pfl takes its arguments by name.* Write learning_rate="):
+        d.pfl(0.1)  # type: ignore[call-arg, misc]
+
+
+def test_every_recipe_refuses_unknown_names_and_is_the_same_object_each_time():
+    for name in RECIPES:
+        assert getattr(d, name) is getattr(d, name)
+        with pytest.raises(InvalidInput, match=f"discreet.{name} takes no 'lrate'"):
+            getattr(d, name)(lrate=1.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"lr": 2.0}, "There is no argument 'lr' here. It belongs to the algorithm"),
+        ({"rounds": 2}, "session needs algorithm. Write session.model, clients, algorithm="),
+        ({"resume": "somewhere", "lrate": 1.0}, "There is no argument 'lrate' here"),
+    ],
+)
+def test_a_session_names_what_is_unknown_or_missing(arguments: dict[str, Any], words: str):
+    with pytest.raises(InvalidInput, match=words):
+        d.session(Net(), with_targets(LABELS), **arguments)

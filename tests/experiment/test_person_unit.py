@@ -252,6 +252,7 @@ def test_a_ledger_for_the_same_person_is_charged(tmp_path: Path):
     assert Ledger.open(tmp_path / "ledger.jsonl").summary()["budgets"][0]["spent"] > 0
 
 
+@pytest.mark.filterwarnings("ignore:(delta|epsilon) = ")
 def test_a_table_from_python_bounds_the_person_that_is_promised(tmp_path: Path):
     experiment(tmp_path)
     named: dict[str, Any] = {"client": "hospital", "label": "ill", "test_fraction": 0.0}

@@ -106,6 +106,7 @@ def _results(value: Any) -> set[str]:
     return set()
 
 
+@pytest.mark.filterwarnings("ignore:epsilon = 60 is above 10")
 @pytest.mark.parametrize("kind", RUNS)
 def test_the_log_of_a_run_depends_on_nothing_private(tmp_path: Path, kind: str):
     assert find_leaks(tmp_path, lambda out, seed: train(out, seed, *RUNS[kind])) == []

@@ -10,9 +10,11 @@ from discreet.privacy.events import (
     NOTHING,
     Composed,
     DiscreteGaussianNoise,
+    DistributedDiscreteGaussianNoise,
     Event,
     GaussianNoise,
     LaplaceNoise,
+    Noise,
     PoissonSampled,
     Repeated,
     SampledWithoutReplacement,
@@ -83,18 +85,39 @@ def test_a_second_engine_that_is_far_off_is_an_error(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("relation", ["add_or_remove", "replace"])
-def test_skellam_is_certified_by_its_published_bound_with_the_tight_value_beside(relation: Relation) -> None:
+def test_skellam_is_certified_by_its_published_bound_with_a_dominating_gaussian_beside(relation: Relation) -> None:
     account = accountant.account(Repeated(count=10, event=SKELLAM), 1e-5, relation)
     assert account.certified_by == "rdp"
     assert account.epsilon == account.accountants["rdp"]
-    assert account.accountants[accountant.TIGHT] < account.epsilon
-    assert "numerical check" in account.notes[accountant.TIGHT]
+    assert account.accountants[accountant.BY_GAUSSIAN] < account.epsilon
+    assert "not reported until a second reader" in account.notes[accountant.BY_GAUSSIAN]
 
 
-def test_the_certificate_holds_for_replacement_under_sampling_too() -> None:
+def test_a_dominating_gaussian_is_shown_for_replacement_under_sampling_too() -> None:
     account = accountant.account(PoissonSampled(sampling_rate=0.1, event=SKELLAM), 1e-5, "replace")
     gaussian_ = pld.epsilon(gaussian(1.0, rate=0.1), 1e-5, "replace")
-    assert gaussian_ <= account.accountants[accountant.TIGHT] < account.epsilon
+    assert gaussian_ <= account.accountants[accountant.BY_GAUSSIAN] < account.epsilon
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        DiscreteGaussianNoise(variance=100.0, l2_sensitivity=10.0),
+        DistributedDiscreteGaussianNoise(variance=10.0, shares=10, l2_sensitivity=10.0, dimension=1000),
+    ],
+)
+def test_discrete_gaussians_have_a_dominating_gaussian_too(noise: Noise) -> None:
+    account = accountant.account(Repeated(count=10, event=PoissonSampled(sampling_rate=0.1, event=noise)), 1e-5)
+    by_gaussian = account.accountants[accountant.BY_GAUSSIAN]
+    same_variance = pld.epsilon(gaussian(1.0, rate=0.1, times=10), 1e-5)
+    assert account.certified_by == "rdp"
+    assert same_variance < by_gaussian < min(1.01 * same_variance, account.epsilon)
+
+
+def test_too_little_skellam_noise_has_a_reason_in_place_of_a_dominating_gaussian() -> None:
+    account = accountant.account(SkellamNoise(variance=2.0, l2_sensitivity=3.0, dimension=9), 1e-5)
+    assert accountant.BY_GAUSSIAN not in account.accountants
+    assert "too little noise" in account.notes[accountant.BY_GAUSSIAN]
 
 
 def test_noise_too_small_for_a_grid_is_counted_by_its_renyi_bound() -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import Unsupported
 from discreet.part import from_plain, to_plain
-from discreet.privacy import accountant, discrete_gaussian, pld, rdp, second_engine
+from discreet.privacy import accountant, discrete_gaussian, dp_accounting_events, pld, rdp
 from discreet.privacy.events import (
     DiscreteGaussianNoise,
     DistributedDiscreteGaussianNoise,
@@ -203,4 +203,4 @@ def test_it_is_kept_and_said_as_it_is() -> None:
 def test_no_pair_is_listed_and_no_other_engine_is_asked() -> None:
     assert not pld.supports(NOISE, "add_or_remove")
     with pytest.raises(Unsupported, match="sums of discrete Gaussians"):
-        second_engine.to_dp_accounting(NOISE)
+        dp_accounting_events.to_dp_accounting(NOISE)

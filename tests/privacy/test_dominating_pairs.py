@@ -6,20 +6,25 @@ import numpy as np
 import pytest
 
 from discreet.errors import Unsupported
-from discreet.privacy.dominating_pairs import Atoms, dominating_pair
+from discreet.privacy.dominating_pairs import dominating_pair
 from discreet.privacy.events import (
     DiscreteGaussianNoise,
     GaussianNoise,
     LaplaceNoise,
     Noise,
     PoissonSampled,
+    RandomAllocation,
+    RandomisedResponse,
     SampledWithoutReplacement,
     SkellamNoise,
     Step,
+    TruncatedPoissonSampled,
 )
 from discreet.privacy.noise_pairs import LaplaceBase
 from discreet.privacy.release import Relation
+from discreet.privacy.sampling_schemes import Atoms
 
+RELATIONS: tuple[Relation, ...] = ("add_or_remove", "zero_out", "replace")
 NOISES: list[Noise] = [
     GaussianNoise(noise_multiplier=0.3),
     GaussianNoise(noise_multiplier=1.0),
@@ -34,6 +39,13 @@ STEPS: list[tuple[Step, Relation]] = [
     *[(PoissonSampled(sampling_rate=q, event=noise), "add_or_remove") for noise in NOISES for q in (1e-4, 0.2, 0.99)],
     *[(PoissonSampled(sampling_rate=q, event=noise), "replace") for noise in NOISES for q in (1e-4, 0.2)],
     *[(SampledWithoutReplacement(cohort=2, population=9, event=noise), "replace") for noise in NOISES],
+    *[
+        (TruncatedPoissonSampled(sampling_rate=0.2, max_batch_size=3, population=9, event=noise), relation)
+        for noise in NOISES[1:]  # at twice the sensitivity, 0.3 would be too little
+        for relation in RELATIONS
+    ],
+    *[(RandomAllocation(bins=bins, event=GaussianNoise(noise_multiplier=1.0)), "zero_out") for bins in (2, 7)],
+    *[(RandomisedResponse(categories=categories, random_share=0.3), "replace") for categories in (2, 9)],
 ]
 
 

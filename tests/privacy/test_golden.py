@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from discreet.privacy import pld, rdp, second_engine
+from discreet.privacy import dp_accounting_events, pld, rdp
 from discreet.privacy.calibration import EpsilonTarget, affordable_rounds, calibrate_noise
 from discreet.privacy.events import Event, GaussianNoise, PoissonSampled
 from tests.privacy.recipes import fixed_size, gaussian
@@ -23,7 +23,7 @@ def by_their_series(event: Event, delta: float, orders: Sequence[float]) -> floa
     logging.disable(logging.WARNING)  # it warns about orders that it omits
     try:
         accountant = dp_accounting.rdp.RdpAccountant(orders)
-        accountant.compose(second_engine.to_dp_accounting(event))
+        accountant.compose(dp_accounting_events.to_dp_accounting(event))
         return float(accountant.get_epsilon(delta))
     finally:
         logging.disable(logging.NOTSET)

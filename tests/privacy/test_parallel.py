@@ -1,5 +1,7 @@
 """Parallel composition: the worst client decides, or the worst few where clients overlap."""
 
+from itertools import combinations
+
 import pytest
 
 from discreet.privacy import accountant, parallel_composition
@@ -35,8 +37,25 @@ def test_the_overlap_of_pfl_at_its_settings() -> None:
     assert parallel_composition.epsilon([client] * 10, 1e-5, max_multiplicity=4) == pytest.approx(5.58, abs=0.01)
 
 
-def test_many_unlike_clients_fall_back_to_their_renyi_curves_and_stay_sound() -> None:
+def test_of_many_unlike_clients_the_costliest_few_compose_exactly() -> None:
     clients = [gaussian(1.0 + i / 50, rate=0.1, times=20) for i in range(40)]
+    paid = parallel_composition.epsilon(clients, 1e-5, max_multiplicity=3)
+    assert paid == accountant.epsilon(Composed(events=tuple(clients[:3])), 1e-5)
+
+
+def test_no_choice_of_clients_costs_more_than_is_reported() -> None:
+    """Clients of which none is the worst in every respect, some of them twice."""
+    settings = [(1.0, 0.05, 20), (1.5, 0.2, 20), (1.5, 0.2, 10), (0.8, 0.02, 60), (2.0, 0.2, 60), (1.0, 0.05, 10)]
+    clients = [gaussian(z, rate=rate, times=times) for z, rate, times in settings]
+    clients += clients[3:]
+    for size in (2, 3):
+        exact = max(accountant.epsilon(Composed(events=chosen), 1e-5) for chosen in combinations(clients, size))
+        paid = parallel_composition.epsilon(clients, 1e-5, max_multiplicity=size)
+        assert paid == pytest.approx(exact, rel=1e-12)
+
+
+def test_many_clients_that_cannot_be_ranked_fall_back_to_their_renyi_curves_and_stay_sound() -> None:
+    clients = [laplace(5.0 + i / 50, rate=0.1, times=20) for i in range(40)]
     paid = parallel_composition.epsilon(clients, 1e-5, max_multiplicity=3)
     worst_three = Composed(events=tuple(clients[:3]))
     assert accountant.epsilon(worst_three, 1e-5) <= paid <= 1.3 * accountant.epsilon(worst_three, 1e-5)

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from discreet.errors import Unsupported
-from discreet.privacy import gaussian, pld, second_engine
+from discreet.privacy import dp_accounting_events, gaussian, pld, second_engine
 from discreet.privacy.events import (
     NOTHING,
     Composed,
@@ -172,7 +172,7 @@ def test_events_in_its_own_words():
     import dp_accounting
 
     event = Composed(events=(recipes.gaussian(1.0, rate=0.1, times=3), LaplaceNoise(noise_multiplier=2.0)))
-    assert second_engine.to_dp_accounting(event) == dp_accounting.ComposedDpEvent(
+    assert dp_accounting_events.to_dp_accounting(event) == dp_accounting.ComposedDpEvent(
         [
             dp_accounting.SelfComposedDpEvent(dp_accounting.LaplaceDpEvent(2.0), 1),
             dp_accounting.SelfComposedDpEvent(
@@ -181,7 +181,7 @@ def test_events_in_its_own_words():
         ]
     )
     with pytest.raises(Unsupported, match="Skellam"):
-        second_engine.to_dp_accounting(SkellamNoise(variance=9.0, l2_sensitivity=1.0, dimension=3))
+        dp_accounting_events.to_dp_accounting(SkellamNoise(variance=9.0, l2_sensitivity=1.0, dimension=3))
 
 
 def test_importing_the_file_does_not_import_dp_accounting():

@@ -17,6 +17,7 @@ def one_atom(near: float, left_out: float = 0.0, first: int = 1) -> Spectrum:
         tilt=0.0,
         log_scale=0.0,
         left_out=left_out,
+        noise=0.0,
         near=near,
         rounding=0.0,
     )

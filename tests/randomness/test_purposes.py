@@ -104,6 +104,6 @@ def test_a_stream_draws_what_it_has_always_drawn() -> None:
 
 def test_the_texts_of_the_purposes_stay_as_they_are() -> None:
     """Each is part of the keys of its streams."""
-    texts = """task model sampling drop-out training-examples pilot turns network train encode share server public
-    attempt session batch noise rounding batches coins shard local"""
+    texts = """task model sampling drop-out training-examples pilot attack audit turns network train encode share server
+    public attempt session batch noise rounding batches coins shard local"""
     assert [each.value.replace(" ", "-") for each in Purpose] == texts.split()

@@ -61,13 +61,13 @@ def test_it_names_the_unit_and_the_onlooker_of_the_card_and_quotes_its_sentence(
 
 def test_three_assumptions_have_somebody_who_must_check_them(run: Path):
     checks = write_brief(with_cards(run, card())).checks
-    assert [(line.source, str(line)) for line in checks] == [
+    assert [(line.source, str(line)) for (line,) in checks] == [
         ("owner", "The ranges are public."),
         ("server", "The server adds the noise."),
         ("project", "Nothing else was released."),
     ]
     simulated = write_brief(with_cards(run, card("example", "server", Line("One process plays all.", "machine"))))
-    assert simulated.checks[1].source == "machine"
+    assert simulated.checks[1][0].source == "machine"
 
 
 def test_the_secure_sum_and_public_ranges_are_among_the_three(run: Path):
@@ -81,22 +81,33 @@ def test_the_secure_sum_and_public_ranges_are_among_the_three(run: Path):
         Line(fill("data.table.public_ranges"), "owner"),
     )
     made = replace(card(), assumptions=lines, assumption_sources=tuple(line.source for line in lines))
-    data, noise, _ = write_brief(with_cards(run, made)).checks
+    page = write_brief(with_cards(run, made))
+    (data,), noise, _ = page.checks
     assert data == "One row each. The ranges are public. They were not taken from this data."
-    assert noise.source == "machine"
-    assert noise == (
-        "One process plays all. The sums were added up in clear. "
-        "Who runs each client: The server learns the sum and nothing else."
-    )
+    assert [(line.source, str(line)) for line in noise] == [
+        ("machine", "One process plays all. The sums were added up in clear."),
+        ("clients", "The server learns the sum and nothing else."),
+    ]
+    assert [(each["number"], each["who"]) for each in page.to_plain()["checks"]][1:3] == [
+        (2, "machine"),
+        (2, "clients"),
+    ]
+    html = brief_page.render_page(with_cards(run, made))
+    assert "<p><strong>Who runs each client</strong>: The server learns the sum" in html
+    assert '<th scope="row">Who runs each client</th>' in html  # who must check something has a line to sign
+
+
+def test_its_words_name_no_setting():
+    assert "engine" not in fill("assumes.sums_in_clear")
 
 
 def test_a_card_of_an_earlier_version_has_the_usual_three_and_says_so(run: Path):
     old = replace(card(), assumption_sources=(), exclusion_sources=())
     brief = write_brief(with_cards(run, old))
-    assert [line.source for line in brief.checks] == ["owner", "clients", "project"]
+    assert [line.source for (line,) in brief.checks] == ["owner", "clients", "project"]
     assert any("earlier version" in note for note in brief.notes)
     shared = write_brief(with_cards(run, old, identity={"ledger": "../ours.jsonl"}))
-    assert shared.checks[2] == "Nothing was released from the same data that the ledger does not count."
+    assert shared.checks[2][0] == "Nothing was released from the same data that the ledger does not count."
 
 
 def test_a_seed_protects_nobody_and_no_bound_of_it_is_shown(run: Path):
@@ -111,7 +122,7 @@ def test_a_run_without_privacy_protects_nobody(open_run: Path):
     brief = write_brief(read_run(open_run))
     assert (brief.protected, brief.onlooker) == (("Nobody.",), ("From nobody.",))
     assert brief.strength == ("Nothing limits what an attack can recognise.",)
-    assert [line.source for line in brief.checks] == ["owner", "machine", "project"]
+    assert [line.source for (line,) in brief.checks] == ["owner", "machine", "project"]
     assert "protected" not in " ".join([brief.verdict.sentence, *brief.verdict.more])
 
 

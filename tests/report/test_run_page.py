@@ -15,7 +15,7 @@ from discreet.report import guarantee_card, run_page
 from discreet.report.verdict import judge
 from tests.report.conftest import lines, write_rounds
 
-VOID = {"meta", "link", "br", "hr"}
+VOID = {"meta", "link", "br", "hr", "img"}
 SHOWN = ["71.2", "3.14", "77.9", "2.718", "6.7\u202f%", "5.12", "4.987", "4.543", "6.234", "6.789", "61.7", "19.2"]
 SHOWN += ["0.3457", "38.4", "7,002", "83,456", "91,234", "2.6 s", "9,359"]
 UNCOVERED = [*SHOWN, "0.712", "0.778", "5.43", "0.617", "0.191", "0.345", "0.383", "7002", "83456", "91234", "2.62"]

@@ -23,7 +23,12 @@ def tool() -> ModuleType:
 
 def test_these_files_hold_all_tests_that_need_a_gpu(tool: ModuleType) -> None:
     files = [str(path.relative_to(TESTS)) for path in tool.marked_files(TESTS)]
-    assert files == ["data/features/test_scatternet.py", "engines/test_cuda.py", "tools/test_gpu_tests.py"]
+    assert files == [
+        "audit/round_tester/test_engine_player.py",
+        "data/features/test_scatternet.py",
+        "engines/test_cuda.py",
+        "tools/test_gpu_tests.py",
+    ]
 
 
 @pytest.mark.cuda

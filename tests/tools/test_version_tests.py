@@ -19,7 +19,18 @@ PYPROJECT = {
             "test": ["discreet[train]", "pytest", "scipy>=1.13"],
             **{
                 name: []
-                for name in ("report", "secure", "tables", "onnx", "ray", "check", "tensorboard", "mlflow", "tune")
+                for name in (
+                    "report",
+                    "secure",
+                    "tables",
+                    "onnx",
+                    "ray",
+                    "check",
+                    "tensorboard",
+                    "mlflow",
+                    "tune",
+                    "verify",
+                )
             },
         },
     }

@@ -1,6 +1,5 @@
 """Misuse of `train`, `session` and `load` in a sentence: which argument is wrong, what was got, and what to write."""
 
-import difflib
 import inspect
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
+from discreet.algorithms.recipes.argument_names import OTHER_NAMES, suggest_argument
 from discreet.algorithms.recipes.registry import RECIPES
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
@@ -18,15 +18,6 @@ from discreet.experiment.promise.promise import Privacy
 
 RECIPE_FIX = "Use a recipe, such as discreet.pfl(...) or discreet.dp_fedavg(...)."
 PRIVACY_FIX = 'Write discreet.Privacy(unit="example", against="server", epsilon=2, delta=1e-5).'
-OTHER_NAMES = {  # of other libraries
-    **dict.fromkeys(("lr", "learningrate", "step_size"), "learning_rate"),
-    **dict.fromkeys(("optimizer", "optimiser", "server_optimizer", "optim"), "server"),
-    **dict.fromkeys(("eps", "target_epsilon"), "epsilon"),
-    **dict.fromkeys(("criterion", "loss_fn", "loss_function"), "loss"),
-    **dict.fromkeys(("metrics", "metric_fn"), "metric"),
-    **dict.fromkeys(("num_rounds", "n_rounds"), "rounds"),
-    **dict.fromkeys(("max_grad_norm", "clip"), "clip_norm"),
-}
 ONLY_TRAIN = ("callbacks", "progress")
 MODULE_FIX = "Pass the network itself, such as torch.nn.Linear(4, 2)."
 
@@ -92,16 +83,26 @@ def describe(value: Any) -> str:
     return f"an object of the class {type(value).__name__}"
 
 
+def check_session_names(given: Collection[str], arguments: Collection[str], required: Collection[str]) -> None:
+    """Refuse keywords of `session` that nothing takes, and name those that are missing.
+
+    Raises:
+        InvalidInput: The message says which.
+    """
+    _check_names([name for name in given if name not in arguments], arguments)
+    if missing := [name for name in arguments if name in required and name not in given]:
+        example = ", ".join(f"{name}=..." for name in missing)
+        raise InvalidInput(f"session needs {' and '.join(missing)}.", fix=f"Write session(model, clients, {example}).")
+
+
 def _check_names(settings: Collection[str], arguments: Collection[str]) -> None:
     """Refuse keywords that nothing takes, and say where they belong or which was meant."""
     known = [*arguments, *SettingKeywords.__annotations__]
     for name in settings:
         if name in known:
             continue
-        meant = OTHER_NAMES.get(name, name)
-        near = [meant] if meant in known else difflib.get_close_matches(name, known, n=1)
-        maybe = f" (did you mean {near[0]!r}?)" if near else ""
-        raise InvalidInput(f"There is no argument {name!r} here{maybe}.", fix=_find_place(meant))
+        place = _find_place(OTHER_NAMES.get(name, name))
+        raise InvalidInput(f"There is no argument {name!r} here{suggest_argument(name, known)}.", fix=place)
 
 
 def _find_place(name: str) -> str:

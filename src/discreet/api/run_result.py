@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from discreet.algorithms.input_scale import CENTRE, SPREAD, InputScale
 from discreet.api.argument_checks import check_module, check_weights
 from discreet.api.rebuilt_model import rebuild_inputs, rebuild_module
+from discreet.audit.audit_record import AuditRecord, read_audits
 from discreet.data.tables.table_columns import Predictions
 from discreet.errors import InvalidInput
 from discreet.experiment.loop.outcome import Outcome
@@ -65,6 +66,11 @@ class Run:
     def guarantee(self) -> Guarantee | None:
         """The promised guarantee; without a promise the first one, and None for a run without privacy."""
         return self.guarantees[0] if self.guarantees else None
+
+    @property
+    def audits(self) -> list[AuditRecord]:
+        """What `discreet.audit_run` and `discreet audit` measured of this run, the newest last."""
+        return read_audits(self.directory)
 
     @property
     def history(self) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Train a model in one call, or round by round in a loop of one's own."""
 
 import copy
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Required, Unpack
@@ -9,7 +10,7 @@ from rich.console import Console
 from torch import nn
 
 from discreet.algorithms.algorithm import Algorithm
-from discreet.api.argument_checks import check_arguments
+from discreet.api.argument_checks import check_arguments, check_session_names
 from discreet.api.experiment_jobs import choose_key, has_accepted_ranges, open_for_resume
 from discreet.api.run_result import Run, new_run_path, run_of_outcome, write_page
 from discreet.data.tasks.any_task import AnyTask
@@ -91,6 +92,9 @@ def train(
         InvalidInput: Something doesn't fit together; the message says what to do. Nothing was written.
         BudgetRefused: The noise can't keep the promise, or the ledger can't pay for all rounds.
         CallbackFailed: A callback raised an error. The rounds that were played stay counted, and are kept.
+
+    Warns:
+        UserWarning: The promise says little: δ is one over the number of those protected or more, or ε is above 10.
 
     Example:
         >>> import discreet, torch
@@ -176,6 +180,7 @@ def session(model: nn.Module | AnyModel, clients: Task | AnyTask, **arguments: U
         ...             break
         >>> print(rounds.run.guarantee)
     """
+    check_session_names(arguments, SessionKeywords.__annotations__, SessionKeywords.__required_keys__)
     return _open_session(model, clients, told=Callbacks(), is_open=True, is_stop_free=True, **arguments)
 
 
@@ -240,6 +245,8 @@ def _open_session(
     )
     accepted = accept_data_ranges or has_accepted_ranges(before)
     job = replace(job, accept_data_ranges=accepted, as_far_as_it_goes=as_far_as_it_goes)
+    for sentence in job.terms.promise_warnings():
+        warnings.warn(sentence, UserWarning, stacklevel=3)  # at the call of `train` or `session`
     if before is None:
         path = optional_path(out) or new_run_path(task.name)
         loop = training_loop.start_loop(job, path, optional_path(ledger), keys, told, is_stop_free=is_stop_free)

@@ -84,7 +84,8 @@ def check(
         raise InvalidInput(f"{write_ranges} exists, and is not overwritten.", fix="Name a new file for --write-ranges.")
     known = load_ranges(ranges) if ranges is not None else None
     table = open_table(path)
-    findings = survey_table(table, client=client, label=label, ranges=known)
+    writes = write_ranges is not None
+    findings = survey_table(table, client=client, label=label, ranges=known, writes_ranges=writes)
     if write_ranges is not None:
         write_starter(findings, write_ranges)
     written = str(write_ranges) if write_ranges is not None else None

@@ -1,17 +1,14 @@
 """`discreet init`: write a commented experiment file to start from."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
-from discreet.cli.options import parse_unit
+from discreet.cli.options import ViewWord, parse_unit, parse_view
 from discreet.cli.output import Json, emit
 from discreet.errors import InvalidInput
 from discreet.paths import write_new_file
-
-if TYPE_CHECKING:
-    from discreet.privacy.release import View
 
 EPILOG = """\b
 Examples:
@@ -43,9 +40,7 @@ def init(
             metavar="UNIT", help="Whom the promise protects: example, client or person:COLUMN:ROWS[:CLIENTS]."
         ),
     ] = "example",
-    against: Annotated[
-        Literal["server", "clients", "public"], typer.Option(help="From whom: who sees messages, or only models.")
-    ] = "server",
+    against: Annotated[ViewWord, typer.Option(help="From whom: who sees messages, or only models.")] = "server",
     as_json: Json = False,
 ) -> None:
     """Write a commented experiment to FILE, or to experiment.toml.
@@ -60,7 +55,7 @@ def init(
         raise InvalidInput("--client and --label need a table.", fix="Name it with --table.")
     if table is None and (unit, against) != ("example", "server"):
         raise InvalidInput("--unit and --against need a table.", fix="Name it with --table.")
-    view: View = "client" if against == "clients" else against
+    view = parse_view(against)
     text = starter_file(table, client, label, ranges, beside=file.parent, unit=parse_unit(unit), against=view)
     write_new_file(file, experiment_schema.DIRECTIVE + text)
     schema = file.parent / experiment_schema.NAME

@@ -34,7 +34,7 @@ Examples:
   discreet ledger create ledger.jsonl --epsilon 4 --delta 1e-5 \\
       --unit person:patient:20 --view public
   discreet ledger show ledger.jsonl --clients
-  discreet ledger verify ledger.jsonl
+  discreet ledger verify ledger.jsonl --head HASH --records 31
 
 A ledger belongs to the data. Each run writes to it before it touches the data,
 several runs can share it, and it refuses what would exceed its budget.
@@ -59,15 +59,24 @@ def show(
 
 
 @app.command()
-def verify(path: File, as_json: Json = False) -> None:
+def verify(
+    path: File,
+    head: Annotated[
+        str | None, typer.Option(metavar="H", help="Head of the ledger on a card: it must be in the chain.")
+    ] = None,
+    records: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Records of the ledger on the same card: at least so many.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Verify that no line of the ledger PATH was changed.
 
-    Every line contains the hash of the line before, so a changed line is detected. Lines missing at the end are not:
-    compare the head and the number of records with those on the last guarantee card.
+    Every line contains the hash of the line before, so a changed line is detected. Lines missing at the end, or an
+    older copy that was put back, are detected only by --head and --records from the last guarantee card.
     """
     from discreet.privacy.ledger import Ledger
 
-    state = Ledger.open(path).verify()
+    state = Ledger.open(path).verify(head=head, records=records)
     emit(lambda: {"intact": True, **state}, lambda: _describe_chain(state), as_json=as_json)
 
 
@@ -138,6 +147,8 @@ def _summary_page(summary: dict[str, Any]) -> Iterator[RenderableType]:
         f"Releases: {counts['committed']:,} committed, {counts['reserved']:,} reserved (counted as spent), "
         f"{counts['voided']:,} voided."
     )
+    if summary["mode"] == "filter":
+        yield "The promise is the budget. What is spent so far says what is left of it, and is no promise of its own."
     yield from _describe_chain(summary)
 
 

@@ -12,6 +12,7 @@ import typer
 from discreet.cli import (
     account,
     algorithms,
+    audit,
     compare,
     data,
     demo,
@@ -25,6 +26,7 @@ from discreet.cli import (
     schema,
     tradeoff,
     trust,
+    verify,
 )
 from discreet.cli import run as run_command
 from discreet.cli import tune as tune_command
@@ -51,6 +53,8 @@ Exit codes:
   0  done
   2  wrong input: nothing was computed
   3  refused: the privacy budget would be exceeded
+  4  alarm: an audit measured more than is certified, or verify refutes a card
+  5  verify can't tell
   1  anything else
 
 Errors are printed on stderr as one sentence; with --json, as one object:
@@ -81,9 +85,11 @@ app.command("compare", epilog=compare.EPILOG)(compare.compare)
 app.command("tune", epilog=tune_command.EPILOG)(tune_command.tune)
 app.command("predict", epilog=predict.EPILOG)(predict.predict)
 app.command("export", epilog=export.EPILOG)(export.export)
+app.command("audit", epilog=audit.EPILOG)(audit.audit)
 app.command("report", epilog=report.EPILOG)(report.report)
 app.command("schema", epilog=schema.EPILOG)(schema.schema)
 app.command("trust", epilog=trust.EPILOG)(trust.trust)
+app.command("verify", epilog=verify.EPILOG)(verify.verify)
 
 
 @app.callback(invoke_without_command=True)

@@ -11,7 +11,7 @@ import click
 import typer
 
 from discreet.errors import InvalidInput
-from discreet.part import Count, Positive, Probability, Rate, from_plain
+from discreet.part import Category, Count, Positive, Probability, Rate, from_plain
 from discreet.privacy.release import Person, Relation, Unit, View
 
 RelationWord: TypeAlias = Literal["add-or-remove", "zero-out", "replace"]
@@ -22,6 +22,7 @@ UnitOption: TypeAlias = Annotated[
 ViewOption: TypeAlias = Annotated[
     View, typer.Option(help="Against whom it is protected: the server, another client or the public.")
 ]
+ViewWord: TypeAlias = Literal["server", "client", "clients", "public"]
 DataDir: TypeAlias = Annotated[
     Path | None,
     typer.Option(metavar="DIR", show_default="$DISCREET_DATA, or your cache", help="Folder of the data sets."),
@@ -93,6 +94,11 @@ def number_option(  # click.ParamType has a type argument only since 8.5
     return typer.Option(*names, click_type=kind, metavar=metavar, help=text, show_default=default, **settings)
 
 
+def parse_view(word: ViewWord) -> View:
+    """Return the view that a word names; clients are a client."""
+    return "client" if word == "clients" else word
+
+
 def expand_records(command: Callable[..., None]) -> Callable[..., None]:
     """Let a command take the fields of a record as options.
 
@@ -122,7 +128,7 @@ def expand_records(command: Callable[..., None]) -> Callable[..., None]:
 
 
 POSITIVE, RATE, PROBABILITY = Number("positive", Positive), Number("rate", Rate), Number("probability", Probability)
-COUNT = Number("count", Count)
+COUNT, CATEGORY = Number("count", Count), Number("category", Category)
 
 
 def parse_relation(word: RelationWord) -> Relation:

@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, TypeAlias
 
@@ -33,11 +34,15 @@ def emit(data: Callable[[], Mapping[str, Any]], page: Callable[[], Iterable[Rend
     else:
         console = _stdout_console()
         for piece in page():
-            text = escape_controls(piece) if isinstance(piece, str) else piece
-            has_lines = isinstance(piece, str) and "\n" in piece  # a card or a help page: its lines stay as they are
+            text = _wrap(escape_controls(piece), console.width) if isinstance(piece, str) else piece
             with console.capture() as captured:
-                console.print(text, soft_wrap=has_lines)
+                console.print(text, soft_wrap=isinstance(piece, str))
             _write_stdout("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def _wrap(text: str, width: int) -> str:
+    """Wrap a line of text. A card or a help page keeps its lines, and a path stays whole, so that it can be copied."""
+    return text if "\n" in text else textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def _write_stdout(text: str) -> None:

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 from rich.console import RenderableType
 
 from discreet.cli.output import Json, emit
 from discreet.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from discreet.experiment.run_directory.run_data import RunData
 
 EPILOG = """\b
 Examples:
@@ -40,7 +43,7 @@ def report(
     guarantee and the privacy spent, and leaves out accuracy, norms and counts, so it may be given to anyone if the
     guarantee is certified. With --brief, brief.html says on one page who is protected from whom and how well, which
     three assumptions somebody must check, and what is not covered, with lines to sign; the full report is written
-    beside it. Each is one file that loads nothing from elsewhere.
+    beside it, with --out as FILE-report.html. Each is one file that loads nothing from elsewhere.
     """
     from discreet.experiment.run_directory.run_data import read_run
     from discreet.report import brief_page, run_page
@@ -49,16 +52,15 @@ def report(
     _refuse_unfinished(run)
     if out is not None and out.suffix.lower() not in ENDINGS:  # a mistyped path must not overwrite a model or a ledger
         raise InvalidInput(f"--out must name a file that ends in .html, and got {str(out)!r}.")
-    full = run_page.write(run, public=public, out=None if brief else out)
+    full = run_page.write(run, public=public, out=_report_path(out) if brief and out is not None else out)
     data: dict[str, Any] = {"run": str(run), "report": str(full), "public": public}
     read = read_run(run)
-    declared = read.main_guarantee is not None and not read.main_guarantee.is_certified
     if not brief:
-        emit(lambda: data, lambda: _page(run, full, public, declared), as_json=as_json)
+        emit(lambda: data, lambda: _page(run, read, full, public), as_json=as_json)
         return
-    written = brief_page.write(run, public=public, out=out)
+    written = brief_page.write(run, public=public, out=out, report=full.name)
     data |= {"brief": str(written)} | write_brief(read, public=public).to_plain()
-    emit(lambda: data, lambda: _brief_page(run, written, full, public, declared), as_json=as_json)
+    emit(lambda: data, lambda: _brief_page(run, read, written, full, public), as_json=as_json)
 
 
 def _refuse_unfinished(run: Path) -> None:
@@ -74,21 +76,42 @@ def _refuse_unfinished(run: Path) -> None:
         )
 
 
-def _brief_page(run: Path, written: Path, full: Path, public: bool, declared: bool) -> Iterator[RenderableType]:
-    _, *whom = _page(run, written, public, declared)
+def _report_path(brief: Path) -> Path:
+    """Return where the full report is written that a brief links to: a link to a folder would name it in public."""
+    return brief.with_name(f"{brief.stem}-report{brief.suffix}")
+
+
+def _brief_page(run: Path, read: "RunData", written: Path, full: Path, public: bool) -> Iterator[RenderableType]:
+    _, *whom = _page(run, read, written, public)
     yield f"Wrote {written}, one page to decide by and to sign, and the full report behind it, {full}"
-    if written.parent != full.parent:
+    if written.parent != run:
         yield f"The page links to {full.name} beside it: give both together."
     yield from (line.replace("--public", "--brief --public") if isinstance(line, str) else line for line in whom)
 
 
-def _page(run: Path, written: Path, public: bool, declared: bool) -> Iterator[RenderableType]:
+def _page(run: Path, read: "RunData", written: Path, public: bool) -> Iterator[RenderableType]:
+    from discreet.audit.audit_record import read_audits, strongest_audits
+
     yield f"Wrote {written}"
-    if public and declared:
-        yield "Every number that the guarantee does not cover is left out. The guarantee itself is not certified: its"
-        yield "noise is only declared, by a user's own code. Give the page only to those who trust that code."
-    elif public:
-        yield "You may give it to anyone: every number that the guarantee does not cover is left out."
+    shown = strongest_audits(record for record in read_audits(run) if record.is_public or not public)
+    yield from (record.sentence for record in shown)
+    if public:
+        yield _say_who_may_see(read)
     else:
         yield "It shows numbers that the guarantee does not cover: show it only to those who may see the data."
         yield f"For everyone else: discreet report {run} --public"
+
+
+def _say_who_may_see(run: "RunData") -> str:
+    """Say to whom the public page may be given: to anyone only if a certified guarantee holds."""
+    from discreet.report.verdict import judge, standing_guarantee
+
+    card = standing_guarantee(run)
+    if card is None:
+        return f"{judge(run).sentence} Accuracy, norms and counts are left out, but no guarantee covers what is shown."
+    if not card.is_certified:
+        return (
+            "Every number that the guarantee does not cover is left out. The guarantee itself is not certified: its "
+            "noise is only declared, by a user's own code. Give the page only to those who trust that code."
+        )
+    return "You may give it to anyone: every number that the guarantee does not cover is left out."

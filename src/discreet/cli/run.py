@@ -150,8 +150,7 @@ def start_run(
     data_ranges.check_accepted(job.task.ranges_from_data, accepted=accept_data_ranges)
     if not quiet:
         for sentence in [
-            *range_warnings(job.task.ranges_from_data),
-            *_promise_warnings(job),
+            *start_warnings(job),
             *person_bound.owner_notices(job.task.person, job.task.rows_left_out),
             *advice(job),
         ]:
@@ -161,16 +160,6 @@ def start_run(
     job = replace(job, as_far_as_it_goes=as_far_as_it_goes)
     with round_progress(job, quiet=quiet) as watch:
         return start(job, directory, ledger, key_dir, watch)
-
-
-def _promise_warnings(job: "Job") -> Iterator[str]:
-    """Warn of a promise that says little, as `discreet plan` does."""
-    from discreet.experiment.promise.promise_warnings import StatedPromise, promise_warnings
-
-    if (asked := job.privacy) is not None:
-        stated = StatedPromise(asked.unit, asked.against, asked.largest_epsilon, asked.delta)
-        found = promise_warnings(job.terms.population, [stated], job.terms.data.distinct_examples)
-        yield from (f"Warning: {sentence}" for sentence in found)
 
 
 def _ask_about_ledger(job: "Job", path: Path) -> bool:
@@ -193,10 +182,16 @@ def resume_run(directory: Path, key_dir: Path | None, data_dir: Path | None, tru
 
     job, record = api.reopen_run(directory, key_dir, data_dir, trust)
     if not quiet:
-        for sentence in range_warnings(job.task.ranges_from_data):
+        for sentence in start_warnings(job):
             stderr_console().print(sentence)
     with round_progress(job, quiet=quiet) as watch:
         return resume(job, record, key_dir, watch)
+
+
+def start_warnings(job: "Job") -> Iterator[str]:
+    """Warn about ranges taken from the data and about a promise that says little, before rounds are played."""
+    yield from range_warnings(job.task.ranges_from_data)
+    yield from (f"Warning: {sentence}" for sentence in job.terms.promise_warnings())
 
 
 def range_warnings(ranges_from_data: bool) -> Iterator[str]:

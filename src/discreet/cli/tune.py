@@ -1,17 +1,23 @@
 """`discreet tune`: search good settings, and account for the search."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import RenderableType
 
 from discreet.cli.options import AcceptDataRanges, DataDir, Device, OutputDir, Overrides
 from discreet.cli.output import Json, emit, print_note
 from discreet.cli.progress_bar import progress_bars
-from discreet.cli.text_table import text_table
+from discreet.cli.search_output import (
+    composed_lines,
+    format_setting,
+    largest_trial_epsilon,
+    random_lines,
+    write_composed_page,
+    write_random_page,
+)
 from discreet.cli.trust_options import TrustOption, choose_trust
 from discreet.errors import InvalidInput
 from discreet.part import to_plain
@@ -21,11 +27,9 @@ if TYPE_CHECKING:
     from discreet.experiment.configuration.tune_table import Tune
     from discreet.experiment.job import Job
     from discreet.experiment.loop.training_loop import Watch
-    from discreet.experiment.tuning.composed_search import ComposedPlan, SearchEnd
-    from discreet.experiment.tuning.random_search import RandomPlan, Winner
+    from discreet.experiment.tuning.composed_search import ComposedPlan
     from discreet.experiment.tuning.search_files import ScoredTrial
     from discreet.experiment.tuning.trial_jobs import TrialBuilder
-    from discreet.privacy.guarantee import Guarantee
 
 EPILOG = """\b
 Examples:
@@ -42,8 +46,6 @@ search that is stopped leaves nothing.
 Exit codes: 0 done; 2 wrong input; 3 refused by the privacy budget; 1
 interrupted, or anything else.
 """
-
-OWNER = "The owner of the data declares all of it to be public, so nothing is counted."
 
 
 def tune(
@@ -94,20 +96,23 @@ def _search_at_random(builder: "TrialBuilder", folder: Path, shared: Path | None
     from discreet import api
     from discreet.experiment.run_directory.run_record import check_path_is_free
     from discreet.experiment.tuning import random_search
+    from discreet.experiment.tuning.hidden_trials import times_of_beginning
 
     check_path_is_free(folder)
     with progress_bars(quiet=as_json) as watch:
         plan = random_search.plan_search(builder, watch, shared)
     if not as_json:
+        _print_warnings(plan.warnings)
         print_note(
             f"The search will cost epsilon = {round_up(plan.epsilon)} at delta = {compact(plan.delta)}; one trial "
             f"alone costs {round_up(plan.naive)}. Nothing is shown until it ends."
         )
-    ledger = random_search.open_ledger(plan, folder, shared)
-    winner = random_search.run_search(builder, plan, folder, ledger)
-    if winner is not None:
-        api.write_page(winner.record.path)
-    page = _write_random_page(builder, plan, winner, folder)
+    with times_of_beginning(folder):
+        ledger = random_search.open_ledger(plan, folder, shared)
+        winner = random_search.run_search(builder, plan, folder, ledger)
+        if winner is not None:
+            api.write_page(winner.record.path)
+        page = write_random_page(builder, plan, winner, folder)
     data = {
         "mode": "random",
         **_cost(plan.epsilon, plan.delta, plan.naive),
@@ -119,7 +124,12 @@ def _search_at_random(builder: "TrialBuilder", folder: Path, shared: Path | None
         "ledger": str(ledger),
         "page": str(page),
     }
-    emit(lambda: data, lambda: _random_lines(plan, winner, page), as_json=as_json)
+    emit(lambda: data, lambda: random_lines(plan, winner, page), as_json=as_json)
+
+
+def _print_warnings(sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        print_note(f"Warning: {sentence}")
 
 
 def _cost(epsilon: float | None, delta: float | None, naive: float | None) -> dict[str, Any]:
@@ -128,54 +138,6 @@ def _cost(epsilon: float | None, delta: float | None, naive: float | None) -> di
 
 def _best(settings: dict[str, Any], score: float, run: Path | None, metrics: dict[str, Any]) -> dict[str, Any]:
     return {"settings": settings, "score": score, "run": None if run is None else str(run), "metrics": metrics}
-
-
-def _random_lines(plan: "RandomPlan", winner: "Winner | None", page: Path) -> Iterator[RenderableType]:
-    from discreet.experiment.loop.run_guarantees import card_text
-
-    if winner is None:
-        yield "The secret number of trials was zero, so there is no model. What the search reserved stays spent."
-        return
-    yield card_text(list(winner.guarantees))
-    yield ""
-    yield from _describe_best(winner.settings, winner.score, plan.tune, plan.scorer.deviation, plan.scorer.examples)
-    yield _describe_cost(plan.epsilon, plan.delta, plan.naive)
-    yield f"The model is in {winner.record.path}, and the page of the search is {page}"
-
-
-def _describe_best(
-    settings: dict[str, Any], score: float, tune: "Tune", deviation: float | None, examples: int
-) -> Iterator[str]:
-    from discreet.experiment.tuning.search_space import format_settings
-
-    yield f"Best settings: {'  '.join(format_settings(settings))}"
-    noise = "" if deviation is None else f", with noise of deviation {compact(deviation / examples, 2)}"
-    yield f"On {examples:,} validation examples: {tune.metric} {compact(score, 4)}{noise}"
-
-
-def _describe_cost(epsilon: float, delta: float, naive: float) -> str:
-    return (
-        f"The whole search: epsilon = {round_up(epsilon)} at delta = {compact(delta)}. A report of the best trial "
-        f"alone would say {round_up(naive)}, and hide that it was chosen."
-    )
-
-
-def _write_random_page(builder: "TrialBuilder", plan: "RandomPlan", winner: "Winner | None", folder: Path) -> Path:
-    from discreet.report import search_page
-
-    best = None if winner is None else search_page.Trial(winner.settings, winner.score)
-    sentences = [] if winner is None else _page_sentences(winner.guarantees[0])
-    page = search_page.Search(
-        builder.file.name,
-        plan.tune.metric,
-        plan.tune.is_maximised,
-        _describe_cost(plan.epsilon, plan.delta, plan.naive),
-        "good",
-        sentences,
-        [],
-        best,
-    )
-    return search_page.write(folder, page)
 
 
 def _search_by_composing(
@@ -190,6 +152,8 @@ def _search_by_composing(
     with progress_bars(quiet=as_json) as watch:
         builder = replace(builder, deal=identity.deal_key, on_progress=watch)
         plan = composed_search.plan_search(builder, wanted, files, ledger)
+    if not as_json:
+        _print_warnings(plan.warnings)
     files.create(identity)
     with files.lock():
         composed_search.create_ledger(plan)
@@ -198,13 +162,13 @@ def _search_by_composing(
         cards = search_card.write_search_card(builder, plan, end.trials, files.best)
         if cards:
             api.write_page(files.best)
-    page = _write_page(builder, plan, end, cards, folder)
+    page = write_composed_page(builder, plan, end, cards, folder)
     best = composed_search.best_trial(plan.tune, end.trials)
     kept = None if plan.ledger is None else files.best
     data = {
         "mode": "compose",
         "public_data": wanted.public_data,
-        **_cost(plan.whole_epsilon, None if plan.budget is None else plan.budget.delta, _naive(end)),
+        **_cost(plan.whole_epsilon, None if plan.budget is None else plan.budget.delta, largest_trial_epsilon(end)),
         "trials": [
             {"settings": trial.settings, "score": trial.score, "epsilon": trial.epsilon} for trial in end.trials
         ],
@@ -215,83 +179,9 @@ def _search_by_composing(
         "page": str(page),
         "stopped": end.stopped,
     }
-    emit(lambda: data, lambda: _composed_lines(plan, end, cards, folder, page), as_json=as_json)
+    emit(lambda: data, lambda: composed_lines(plan, end, cards, folder, page), as_json=as_json)
     if end.stopped is not None:
         raise typer.Exit(3 if end.is_refused else 1)
-
-
-def _short(value: Any) -> str:
-    return compact(value, 4) if isinstance(value, float) else str(value)
-
-
-def _naive(end: "SearchEnd") -> float | None:
-    return max((trial.epsilon for trial in end.trials if trial.epsilon is not None), default=None)
-
-
-def _composed_lines(
-    plan: "ComposedPlan", end: "SearchEnd", cards: "list[Guarantee]", folder: Path, page: Path
-) -> Iterator[RenderableType]:
-    from discreet.experiment.loop.run_guarantees import card_text
-    from discreet.experiment.tuning.composed_search import best_trial
-
-    if cards:
-        yield card_text(cards)
-        yield ""
-    if end.trials:
-        names = list(end.trials[0].settings)
-        table = text_table("trial", *names, plan.tune.metric, right={"trial", plan.tune.metric}, gap=2)
-        for trial in end.trials:
-            values = (_short(trial.settings[name]) for name in names)
-            table.add_row(str(trial.number + 1), *values, compact(trial.score, 4))
-        yield table
-        yield ""
-    best = best_trial(plan.tune, end.trials)
-    if best is not None:
-        yield from _describe_best(best.settings, best.score, plan.tune, plan.scorer.deviation, plan.scorer.examples)
-    if plan.budget is None:
-        yield OWNER
-        yield f"The page of the search is {page}"
-    else:
-        if (naive := _naive(end)) is not None:
-            yield _describe_cost(plan.budget.epsilon, plan.budget.delta, naive)
-        yield f"The model is in {folder / 'best'}, and the page of the search is {page}"
-    if end.stopped is not None:
-        yield ""
-        yield end.stopped
-
-
-def _page_sentences(card: "Guarantee") -> list[str]:
-    """Return what the card says about the search itself, and where the rest is."""
-    about = ("trial", "score")
-    said = [sentence for sentence in card.assumptions if any(word in sentence for word in about)]
-    return [card.sentence(), *said, "The whole card is in best/guarantee.txt, and the report in best/report.html."]
-
-
-def _write_page(
-    builder: "TrialBuilder", plan: "ComposedPlan", end: "SearchEnd", cards: "list[Guarantee]", folder: Path
-) -> Path:
-    from discreet.experiment.tuning.composed_search import best_trial
-    from discreet.report import search_page
-
-    best, naive = best_trial(plan.tune, end.trials), _naive(end)
-    if plan.budget is None:
-        verdict, mood, sentences = OWNER, "none", ["Neither the trials nor their scores have a guarantee."]
-    elif naive is None:
-        verdict, mood, sentences = "No trial has a score yet.", "none", []
-    else:
-        verdict, mood = _describe_cost(plan.budget.epsilon, plan.budget.delta, naive), "good"
-        sentences = [sentence for card in cards for sentence in _page_sentences(card)]
-    page = search_page.Search(
-        builder.file.name,
-        plan.tune.metric,
-        plan.tune.is_maximised,
-        verdict,
-        mood,
-        [*sentences, *([end.stopped] if end.stopped else [])],
-        [search_page.Trial(trial.settings, trial.score) for trial in end.trials],
-        None if best is None else search_page.Trial(best.settings, best.score),
-    )
-    return search_page.write(folder, page)
 
 
 class _Quiet:
@@ -308,6 +198,6 @@ class _Lines(_Quiet):
     plan: "ComposedPlan"
 
     def finish_trial(self, trial: "ScoredTrial") -> None:
-        settings = "  ".join(f"{name}={_short(value)}" for name, value in trial.settings.items())
+        settings = "  ".join(f"{name}={format_setting(value)}" for name, value in trial.settings.items())
         score = f"{self.plan.tune.metric} {compact(trial.score, 4)}"
         print_note(f"{trial.number + 1}/{self.plan.trials}  {settings}: {score}")

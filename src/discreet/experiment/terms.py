@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from discreet.experiment.promise import run_spending
+from discreet.experiment.promise.promise_warnings import StatedPromise, promise_warnings
 
 if TYPE_CHECKING:
     from discreet.algorithms.algorithm import Algorithm
@@ -82,6 +83,13 @@ class Terms:
     def parameters(self) -> int | None:
         """The number of trained parameters, if it is known."""
         return None if self.size is None else self.size.parameters
+
+    def promise_warnings(self) -> list[str]:
+        """Return warnings of a promise that says little (a large δ or ε), which every way to start a run shows."""
+        if (asked := self.privacy) is None:
+            return []
+        stated = StatedPromise(asked.unit, asked.against, asked.largest_epsilon, asked.delta)
+        return list(promise_warnings(self.population, [stated], self.data.distinct_examples))
 
     def spent_epsilon(self, completed: int, released: "Sequence[ReleasedRound] | None" = None) -> float | None:
         """Return the ε of the client that has spent most after `completed` rounds.

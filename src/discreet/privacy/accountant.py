@@ -4,12 +4,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from discreet.errors import EnginesDisagree
-from discreet.privacy import classical, pld, rdp, second_engine, skellam
-from discreet.privacy.events import Composed, Event, Repeated, SkellamNoise, replace_noise, step_noise, steps
+from discreet.privacy import classical, pld, rdp, second_engine
+from discreet.privacy.dominating_gaussians import has_integer_noise, replace_integer_noise
+from discreet.privacy.events import Event, steps
 from discreet.privacy.release import Relation
 from discreet.privacy.second_engine import SecondOpinion
 
-TIGHT = "tight (numerical certificate)"
+BY_GAUSSIAN = "gaussian (in review)"
+BASIC = classical.METHODS["basic"]
+FEW_STEPS = 3  # up to which basic composition may be tighter than a grid
 AGREEMENT = 5e-4  # by which two PLDs of one event may differ, since each has a grid: absolute above 1, else relative
 
 
@@ -28,7 +31,8 @@ class Account:
 def account(event: Event, delta: float, relation: Relation = "add_or_remove") -> Account:
     """Compute the event's ε by every accountant of this package.
 
-    Guarantee: `epsilon` is by PLD or RDP, whichever is smaller, and RDP was checked to be no smaller than PLD.
+    Guarantee: `epsilon` is the least of the bounds that may be reported: PLD, RDP, and basic composition of a few
+    steps. RDP was checked to be no smaller than PLD.
 
     Raises:
         EnginesDisagree: RDP is below PLD by more than the grids explain.
@@ -41,11 +45,15 @@ def account(event: Event, delta: float, relation: Relation = "add_or_remove") ->
         notes["pld"] = "no dominating pair is proven for this noise on vectors, so RDP is what is certified"
     epsilons["rdp"] = rdp.epsilon(event, delta, relation)
     _check_order(epsilons.get("pld", 0.0), epsilons["rdp"], "our PLD", "our RDP")
+    if _has_tight_basic(event, relation):
+        epsilons["basic"] = BASIC.epsilon(steps(event), delta, relation)
     certified_by = min(epsilons, key=lambda name: epsilons[name])
     certified = epsilons[certified_by]
-    if any(isinstance(step_noise(step), SkellamNoise) for step in steps(event)):
-        _add_certificate(event, delta, relation, epsilons, notes)
+    if has_integer_noise(event):
+        _add_dominating_gaussian(event, delta, relation, epsilons, notes)
     for name, method in classical.METHODS.items():
+        if name in epsilons:
+            continue
         if method.supports(steps(event), relation):
             epsilons[name] = method.epsilon(steps(event), delta, relation)
         else:
@@ -65,17 +73,27 @@ def account_with_second_engine(
     theirs = second_engine.epsilon(event, delta, relation)
     if theirs.epsilon is not None:
         _check_order(ours.epsilon, theirs.epsilon, f"our {ours.certified_by.upper()}", theirs.engine)
-        if theirs.same_method and ours.certified_by == "pld":
-            _check_order(theirs.epsilon - theirs.tolerance, ours.epsilon, theirs.engine, "our PLD")
+        if theirs.same_method and "pld" in ours.accountants:
+            _check_order(theirs.epsilon - theirs.tolerance, ours.accountants["pld"], theirs.engine, "our PLD")
     return ours, theirs
 
 
 @lru_cache(maxsize=4096)
 def epsilon(event: Event, delta: float, relation: Relation = "add_or_remove") -> float:
-    """Return the smallest certified ε: by PLD where every step has a dominating pair, else by RDP."""
-    if pld.supports(event, relation):
-        return pld.epsilon(event, delta, relation)
-    return rdp.epsilon(event, delta, relation)
+    """Return the smallest certified ε: by PLD where every step has a dominating pair, else by RDP.
+
+    Of a few steps basic composition is tried too: of a single one it is exact, where PLD has a grid.
+    """
+    tight = pld.epsilon if pld.supports(event, relation) else rdp.epsilon
+    found = tight(event, delta, relation)
+    return min(found, BASIC.epsilon(steps(event), delta, relation)) if _has_tight_basic(event, relation) else found
+
+
+def holds(event: Event, epsilon_: float, delta: float, relation: Relation = "add_or_remove") -> bool:
+    """Return whether (ε, δ) is certified: as `epsilon` at this δ decides, but in one evaluation where that suffices."""
+    if pld.supports(event, relation) and pld.holds(event, epsilon_, delta, relation):
+        return True
+    return epsilon(event, delta, relation) <= epsilon_  # NaN is not
 
 
 @lru_cache(maxsize=4096)
@@ -94,24 +112,25 @@ def true_positive_rate(event: Event, false_positive_rate: float, relation: Relat
     return rdp.true_positive_rate(event, false_positive_rate, relation)
 
 
-def _add_certificate(
+def _add_dominating_gaussian(
     event: Event, delta: float, relation: Relation, epsilons: dict[str, float], notes: dict[str, str]
 ) -> None:
-    """Add to Skellam's published bound the ε of Gaussian noise that was checked to be no better than this noise."""
-    stand_ins = []
-    for step, count in steps(event).items():
-        noise, stand_in = step_noise(step), step
-        if isinstance(noise, SkellamNoise):
-            certificate = skellam.certificate(noise.variance, noise.l2_sensitivity)
-            if certificate.noise is None:
-                notes[TIGHT] = f"none: {certificate.reason}"
-                return
-            stand_in = replace_noise(step, certificate.noise)
-        stand_ins.append(Repeated(count=count, event=stand_in))
-    epsilons[TIGHT] = epsilon(Composed(events=tuple(stand_ins)), delta, relation)
-    notes[TIGHT] = (
-        "Gaussian noise of slightly less variance, found by a numerical check to be no better than this noise"
+    """Add the ε of Gaussian noise that dominates this integer noise, where the theorem offers one."""
+    gaussian = replace_integer_noise(event)
+    if has_integer_noise(gaussian):
+        notes[BY_GAUSSIAN] = "none: there is too little noise for the theorem"
+        return
+    epsilons[BY_GAUSSIAN] = epsilon(gaussian, delta, relation)
+    notes[BY_GAUSSIAN] = (
+        "Gaussian noise of slightly less variance, which dominates this noise; not reported until a second reader has "
+        "accepted the proof"
     )
+
+
+def _has_tight_basic(event: Event, relation: Relation) -> bool:
+    """Return whether basic composition covers the event, and has so few steps that it may be the tightest."""
+    counts = steps(event)
+    return 0 < sum(counts.values()) <= FEW_STEPS and BASIC.supports(counts, relation)
 
 
 def _check_order(tighter: float, looser: float, tighter_name: str, looser_name: str) -> None:

@@ -71,12 +71,14 @@ def group_lines(kind: Kind, sentences: Sequence[str], sources: Sequence[Source])
     return [(fill(f"group.{kind}.{name}"), found) for name, found in groups.items() if found]
 
 
-def main_checks(sentences: Sequence[str], sources: Sequence[Source]) -> list[Line | None]:
+def main_checks(sentences: Sequence[str], sources: Sequence[Source]) -> list[tuple[Line, ...]]:
     """Return the assumptions that somebody must check before all others: on the data, on the noise, and on the rest.
+
+    Each has one line for everyone who must check it.
 
     On the data it is what the owner must check first, and that ranges are public. On the noise it is what the author of
     the noise declares, or all that who controls the one machine must know; what the server or the clients must do
-    follows, since among real clients the guarantee rests on it: a secure sum, or else secret noise. None where a card
+    follows, since among real clients the guarantee rests on it: a secure sum, or else secret noise. Empty where a card
     has no such line: a card of an earlier version names no sources.
     """
     lines = [Line(sentence, source) for sentence, source in zip(sentences, sources, strict=False)]
@@ -90,12 +92,10 @@ def main_checks(sentences: Sequence[str], sources: Sequence[Source]) -> list[Lin
     return [_join_lines([*owner[:1], *ranges]), _join_lines(noise), _join_lines(lines_of("project")[:1])]
 
 
-def _join_lines(lines: Sequence[Line]) -> Line | None:
-    """Join lines to one of the first one's source; a line of another source names who must check it."""
-    if not lines:
-        return None
-    source = lines[0].source
-    return Line(" ".join(str(line) if line.source == source else line.describe() for line in lines), source)
+def _join_lines(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """Join the lines of each source to one, in the order of the sources."""
+    sources = dict.fromkeys(line.source for line in lines)
+    return tuple(Line(" ".join(line for line in lines if line.source == source), source) for source in sources)
 
 
 def release_assumptions(release: Release, made_by: Source = "project") -> Iterator[Line]:
@@ -108,7 +108,10 @@ def release_assumptions(release: Release, made_by: Source = "project") -> Iterat
             release, so that the lines name all of these.
     """
     name, in_run = unit_name(release.unit), made_by != "project"
-    yield Line(fill(f"assumes.sensitivity.{name}"), made_by)
+    all_steps = list(noisy_steps(release.event))
+    if not all(isinstance(step, events.RandomisedResponse | events.ZeroConcentrated) for step in all_steps):
+        yield Line(fill(f"assumes.sensitivity.{name}"), made_by)
+    yield from (Line(fill(f"assumes.{key}")) for key in dict.fromkeys(_special_assumptions(all_steps)))
     if release.unit == "example" and not in_run:
         yield Line(fill("assumes.one_client"), "owner")
     if isinstance(release.unit, Person) and not in_run:
@@ -126,9 +129,25 @@ def release_assumptions(release: Release, made_by: Source = "project") -> Iterat
         yield Line(fill("assumes.divisors_by_size" if in_run else "assumes.public_sizes"), made_by)
     elif name == "person" or not in_run:
         yield Line(fill(f"assumes.public_number.{name}"))
-    noises = map(step_noise, noisy_steps(release.event))
+    noises = map(step_noise, all_steps)
     if any(isinstance(noise, events.GaussianNoise | events.LaplaceNoise) for noise in noises):
         yield Line(fill("assumes.floating_point"), "method")
+
+
+def _special_assumptions(all_steps: Iterable[events.Step]) -> Iterator[str]:
+    """Yield the keys of what some kinds of steps assume, and others don't."""
+    for step in all_steps:
+        match step:
+            case events.RandomisedResponse():
+                yield "random_answers"
+            case events.TruncatedPoissonSampled():
+                yield "random_subset"
+            case events.RandomAllocation():
+                yield "random_sum"
+            case _:
+                pass
+        if isinstance(step_noise(step), events.ZeroConcentrated):
+            yield "stated_zcdp"
 
 
 def _person_rows(person: Person) -> str:

@@ -6,76 +6,108 @@ of an unsampled release to those of a sampled one.
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from discreet.errors import Unsupported
+from discreet.privacy.allocation_pair import AllocationBase
 from discreet.privacy.events import (
     BestOf,
     GaussianNoise,
     PoissonSampled,
     PoissonSampledGroup,
+    RandomAllocation,
+    RandomisedResponse,
     SampledWithoutReplacement,
     Step,
+    TruncatedPoissonSampled,
 )
-from discreet.privacy.noise_pairs import Array, Base, GaussianBase, base_pair, log_binomial, log_expm1
+from discreet.privacy.noise_pairs import Array, Base, GaussianBase, ResponseBase, base_pair
 from discreet.privacy.release import Relation
+from discreet.privacy.sampling_schemes import (
+    Antipodal,
+    Atoms,
+    Directions,
+    NoSampling,
+    OrderedPair,
+    Poisson,
+    PoissonGroup,
+    Replacement,
+    Sampling,
+)
+from discreet.privacy.truncated_sampling import truncation_cases
 
-OVERFLOW = 700.0  # e^x is a double up to here
-LARGE = 30.0  # from here on e^x − 1 is e^x, but for the last digits
-SMALL_LOSS = 0.1  # below it a loss is summed as differences from 1
-NEGLIGIBLE = -700.0  # log of the chance below which so many members of a group count as all
-MOST_NEWTON_STEPS = 60
 ROUNDING = 4e-15  # relative, of a loss that was computed through sampling: some twenty roundings of a double
 
 
-class Atoms(NamedTuple):
-    """Privacy losses and the logs of their masses under P."""
+class Pair(Protocol):
+    """The dominating pair of one step."""
 
-    losses: Array
-    log_masses: Array
+    @property
+    def tops(self) -> tuple[float, float]:
+        """The largest loss forward and backward, rounded up where sampling had to compute it."""
 
+    @property
+    def max_tilt(self) -> float:
+        """The largest tilt; weights e^(tilt·loss) beyond it select masses too small for a double."""
 
-class Directions(NamedTuple):
-    """The atoms of a pair in both directions: P (with the unit) against Q, and Q against P."""
-
-    forward: Atoms
-    backward: Atoms
-
-
-class Sampling(Protocol):
-    """A sampling scheme, as a map from the base pair's atoms to the sampled pair's."""
-
-    def directions(self, losses: Array, log_q: Array) -> Directions:
-        """Return the sampled pair's atoms, from the base pair's losses and log masses under Q."""
-
-    def base_losses(self, losses: Array) -> Array:
-        """Return the base losses at which the sampled pair has these losses; NaN where there is none."""
+    def atoms(self, edges: Array) -> Directions:
+        """Return the pair's atoms. No quadrature panel straddles a loss in `edges`, in either direction."""
 
 
 @dataclass(frozen=True)
-class Pair:
-    """The dominating pair of one step: a base pair seen through a sampling scheme."""
+class SampledPair:
+    """A base pair seen through a sampling scheme."""
 
     base: Base
     sampling: Sampling
 
+    @property
+    def max_tilt(self) -> float:
+        return self.base.max_tilt
+
     def atoms(self, edges: Array) -> Directions:
-        """Return the pair's atoms. No quadrature panel straddles a loss in `edges`, in either direction."""
         inner = self.sampling.base_losses(edges)
         return self.sampling.directions(*self.base.nodes(inner[np.isfinite(inner)]))
 
     @property
     def tops(self) -> tuple[float, float]:
-        """The largest loss forward and backward, rounded up where sampling had to compute it."""
         both = self.sampling.directions(np.array([-self.base.top, self.base.top]), np.zeros(2))
         forward, backward = float(both.forward.losses.max()), float(both.backward.losses.max())
         return self._round_up(forward), self._round_up(backward)
 
     def _round_up(self, loss: float) -> float:
         return loss if loss == self.base.top else loss * (1 + ROUNDING)
+
+
+@dataclass(frozen=True)
+class RevealedMixture:
+    """One of several pairs, drawn with these probabilities, and an observer is told which: at least as easy to tell."""
+
+    probabilities: tuple[float, ...]
+    pairs: tuple[Pair, ...]
+
+    @property
+    def tops(self) -> tuple[float, float]:
+        forward, backward = zip(*(pair.tops for pair in self.pairs), strict=True)
+        return max(forward), max(backward)
+
+    @property
+    def max_tilt(self) -> float:
+        return min(pair.max_tilt for pair in self.pairs)
+
+    def atoms(self, edges: Array) -> Directions:
+        each = [pair.atoms(edges) for pair in self.pairs]
+        forward = self._join([both.forward for both in each])
+        if all(both.forward is both.backward for both in each):
+            return Directions(forward, forward)
+        return Directions(forward, self._join([both.backward for both in each]))
+
+    def _join(self, sides: list[Atoms]) -> Atoms:
+        shares = zip(self.probabilities, sides, strict=True)
+        log_masses = [side.log_masses + math.log(probability) for probability, side in shares]
+        return Atoms(np.concatenate([side.losses for side in sides]), np.concatenate(log_masses))
 
 
 def dominating_pair(step: Step, relation: Relation) -> Pair:
@@ -87,13 +119,15 @@ def dominating_pair(step: Step, relation: Relation) -> Pair:
     replace = relation == "replace"
     match step:
         case PoissonSampled(sampling_rate=rate, event=GaussianNoise(noise_multiplier=z) as noise) if replace:
-            return Pair(base_pair(noise), Antipodal(rate, 1 / z))
+            return SampledPair(base_pair(noise), Antipodal(rate, 1 / z))
         case PoissonSampled(sampling_rate=rate, event=noise):
-            return Pair(base_pair(noise, 2.0 if replace else 1.0), Replacement(rate) if replace else Poisson(rate))
+            return SampledPair(
+                base_pair(noise, 2.0 if replace else 1.0), Replacement(rate) if replace else Poisson(rate)
+            )
         case PoissonSampledGroup(sampling_rate=rate, group_size=size, event=GaussianNoise(noise_multiplier=z) as noise):
             refuse_replaced_group(relation)
             base_pair(noise, size)  # refuses noise that is too small for the largest shift
-            return Pair(GaussianBase(1 / z, size), PoissonGroup(rate, size, 1 / z))
+            return SampledPair(GaussianBase(1 / z, size), PoissonGroup(rate, size, 1 / z))
         case PoissonSampledGroup():
             raise Unsupported(
                 "No dominating pair is listed for a group under sampling and this noise.",
@@ -101,14 +135,23 @@ def dominating_pair(step: Step, relation: Relation) -> Pair:
             )
         case SampledWithoutReplacement(sampling_rate=rate, event=noise):
             require_replace(relation)
-            return Pair(base_pair(noise, 2.0), Replacement(rate))
+            return SampledPair(base_pair(noise, 2.0), Replacement(rate))
+        case TruncatedPoissonSampled():
+            probabilities, inner, relations = zip(*truncation_cases(step, relation), strict=True)
+            return RevealedMixture(probabilities, tuple(map(dominating_pair, inner, relations)))
+        case RandomAllocation(bins=bins, event=GaussianNoise(noise_multiplier=z)):
+            refuse_replaced_allocation(relation)
+            return SampledPair(AllocationBase.for_noise(bins, 1 / z), OrderedPair())
+        case RandomisedResponse():
+            require_replaced_answer(relation)
+            return SampledPair(ResponseBase(step.epsilon, step.categories), NoSampling())
         case BestOf():
             raise Unsupported(
                 "No dominating pair is listed for the best of several trials.",
                 fix="Its Rényi bound is what is certified.",
             )
         case _:
-            return Pair(base_pair(step, 2.0 if replace else 1.0), NoSampling())
+            return SampledPair(base_pair(step, 2.0 if replace else 1.0), NoSampling())
 
 
 def require_replace(relation: Relation) -> None:
@@ -129,166 +172,19 @@ def refuse_replaced_group(relation: Relation) -> None:
         )
 
 
-@dataclass(frozen=True)
-class NoSampling:
-    """No sampling: every unit joins."""
-
-    def directions(self, losses: Array, log_q: Array) -> Directions:
-        both = Atoms(losses, log_q + losses)
-        return Directions(both, both)
-
-    def base_losses(self, losses: Array) -> Array:
-        return losses
-
-
-@dataclass(frozen=True)
-class Poisson:
-    """Poisson sampling: (1−q)Q + qP against Q, and backwards (Zhu, Dong, Wang 2022, Thm 11)."""
-
-    rate: float
-
-    def directions(self, losses: Array, log_q: Array) -> Directions:
-        mixed = _mix_losses(self.rate, losses)
-        return Directions(Atoms(mixed, log_q + mixed), Atoms(-mixed, log_q))
-
-    def base_losses(self, losses: Array) -> Array:
-        both_ways = np.concatenate([losses, -losses])
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            small = np.log1p(np.expm1(both_ways) / self.rate)
-            return np.where(both_ways > 500, both_ways - math.log(self.rate), small)
-
-
-@dataclass(frozen=True)
-class PoissonGroup:
-    """A group under Poisson sampling and Gaussian noise: Σ_j P[j join]·N(jμ) against N(0), and backwards.
-
-    Guarantee: the worst for vectors too. Members move the sum by vectors of norm at most μ, and j of them by at most
-    jμ; equal vectors are the worst (Ganesh 2024, Thm 4.1). In units of the base pair's loss ℓ the mixture's loss is
-    log Σ_j P[j join]·e^(a_j) with a_j = jℓ − j(j−1)μ²/2: it grows with ℓ, as that of a single unit does.
-    """
-
-    rate: float
-    size: int
-    mu: float
-
-    def directions(self, losses: Array, log_q: Array) -> Directions:
-        mixed = self._mix(losses)
-        return Directions(Atoms(mixed, log_q + mixed), Atoms(-mixed, log_q))
-
-    def base_losses(self, losses: Array) -> Array:
-        """Solve log Σ_(j ≥ 1) P[j join]·e^(a_j) = log(e^L − P[none joins]), by Newton's method from the right.
-
-        The left side is convex, and its slope is between 1 and the size: no step passes the solution.
-        """
-        both_ways = np.concatenate([losses, -losses])
-        with np.errstate(invalid="ignore", divide="ignore"):
-            small = np.log(np.expm1(np.minimum(both_ways, LARGE)) - math.expm1(self._log_none))
-            target = np.where(both_ways > LARGE, both_ways, small)
-        solvable = np.isfinite(target)
-        target = target[solvable]
-        at = np.min([(target - log_chance + offset) / j for j, log_chance, offset in self._terms], axis=0)
-        for _ in range(MOST_NEWTON_STEPS):
-            total, slope = np.full_like(at, -np.inf), np.zeros_like(at)
-            for j, log_chance, offset in self._terms:
-                term = log_chance + j * at - offset
-                together = np.logaddexp(total, term)
-                slope = slope * np.exp(total - together) + j * np.exp(term - together)
-                total = together
-            step = (total - target) / slope
-            at = at - step
-            if not step.size or np.abs(step).max() <= 1e-13 * max(1.0, np.abs(at).max()):
-                break
-        solved = np.full(both_ways.shape, np.nan)
-        solved[solvable] = at
-        return solved
-
-    @property
-    def _log_none(self) -> float:
-        return self.size * math.log1p(-self.rate)
-
-    @cached_property
-    def _terms(self) -> list[tuple[int, float, float]]:
-        """The numbers of members that may join, each with the log of its chance and its offset j(j−1)μ²/2.
-
-        Where it is all but impossible that so many join, they count as if all had joined, which is worse.
-        """
-        logs = log_binomial(self.size, np.arange(1.0, self.size + 1), self.rate).tolist()
-        likely = [j for j, log_chance in enumerate(logs, 1) if log_chance > NEGLIGIBLE or j <= self.size * self.rate]
-        most = max(likely, default=1)
-        rest = np.logaddexp.reduce([-np.inf, *logs[most:]])
-        listed = dict(zip(range(1, most + 1), logs, strict=False))
-        listed[self.size] = float(np.logaddexp(listed.get(self.size, -math.inf), rest))
-        return [
-            (j, log_chance, j * (j - 1) * self.mu**2 / 2)
-            for j, log_chance in listed.items()
-            if math.isfinite(log_chance)
-        ]
-
-    def _mix(self, losses: Array) -> Array:
-        """Return log Σ_j P[j join]·e^(a_j): as 1 + Σ P[j join]·(e^(a_j) − 1) where it is small, to keep its digits."""
-        total = np.full(losses.shape, self._log_none)
-        excess = np.zeros(losses.shape)
-        for j, log_chance, offset in self._terms:
-            total = np.logaddexp(total, log_chance + j * losses - offset)
-            excess += math.exp(log_chance) * np.expm1(np.minimum(j * losses - offset, LARGE))
-        return np.where(np.abs(total) < SMALL_LOSS, np.log1p(np.maximum(excess, -0.9)), total)
-
-
-@dataclass(frozen=True)
-class Replacement:
-    """Replacing a unit under sampling: δ'(log(1 + q(e^ε − 1))) = q·δ(ε) for ε ≥ 0, and symmetric.
-
-    Guarantee: for sampling without replacement this is Balle, Barthe, Gaboardi 2018, Thm 9; for Poisson
-    sampling the same bound follows by advanced joint convexity, at the doubled sensitivity. Each base atom with
-    loss ℓ > 0 keeps what is drawn at ±log(1 − q + q e^ℓ); what is not drawn, (1−q)(p − q), has loss 0.
-    """
-
-    rate: float
-
-    def directions(self, losses: Array, log_q: Array) -> Directions:
-        above, still = losses > 0, losses == 0
-        mixed, log_above = _mix_losses(self.rate, losses[above]), log_q[above]
-        undrawn = log_above + math.log1p(-self.rate) + log_expm1(losses[above])
-        both = Atoms(
-            np.concatenate([mixed, -mixed, np.zeros(undrawn.size + int(still.sum()))]),
-            np.concatenate([log_above + mixed, log_above, undrawn, log_q[still]]),
+def refuse_replaced_allocation(relation: Relation) -> None:
+    """Raise Unsupported if a unit in a random bin is to be replaced: what is proven is for adding or blanking it."""
+    if relation == "replace":
+        raise Unsupported(
+            "Random allocation is counted for adding, removing or blanking a unit, not for replacing it.",
+            fix="Ask for add_or_remove or zero_out.",
         )
-        return Directions(both, both)
-
-    def base_losses(self, losses: Array) -> Array:
-        return np.append(Poisson(self.rate).base_losses(losses), 0.0)
 
 
-@dataclass(frozen=True)
-class Antipodal:
-    """Replacing a unit under Poisson sampling and Gaussian noise: (1−q)N(0) + qN(μ) against (1−q)N(0) + qN(−μ).
-
-    Guarantee: the worst for vectors too. A test that fires with probability β on N(0) fires with at most
-    Φ(Φ⁻¹β + μ) on N(a) and with at least Φ(Φ⁻¹β − μ) on N(b), for any a and b of norm at most μ (Neyman–Pearson); on
-    the line with a = μ, b = −μ one threshold attains both (docs/notes/replace.md).
-    """
-
-    rate: float
-    mu: float
-
-    def directions(self, losses: Array, log_q: Array) -> Directions:
-        ahead = _mix_losses(self.rate, losses)
-        both = Atoms(ahead - _mix_losses(self.rate, -losses - self.mu**2), log_q + ahead)
-        return Directions(both, both)
-
-    def base_losses(self, losses: Array) -> Array:
-        """Solve c u² − a(e^L − 1)u − c e^L = 0 for u > 0, in logs, with u = e^(μx), a = 1−q, c = q e^(−μ²/2)."""
-        size = np.maximum(np.abs(losses), 1e-300)
-        log_a = math.log1p(-self.rate)
-        log_c = math.log(self.rate) - self.mu**2 / 2
-        linear = log_a + log_expm1(size)
-        root = np.logaddexp(2 * linear, math.log(4) + 2 * log_c + size) / 2
-        log_u = np.sign(losses) * (np.logaddexp(linear, root) - math.log(2) - log_c)
-        return np.asarray(log_u - self.mu**2 / 2)
-
-
-def _mix_losses(rate: float, losses: Array) -> Array:
-    """Return log(1 − q + q e^ℓ), to full relative precision for any small q or ℓ."""
-    small = np.log1p(rate * np.expm1(np.minimum(losses, OVERFLOW)))
-    large = np.maximum(losses, OVERFLOW)
-    return np.where(losses < OVERFLOW, small, large + math.log(rate) + np.log1p((1 - rate) / rate * np.exp(-large)))
+def require_replaced_answer(relation: Relation) -> None:
+    """Raise Unsupported unless the relation is replace: an answer that is missing can be seen to be missing."""
+    if relation != "replace":
+        raise Unsupported(
+            f"Randomised response is counted under the relation replace only, and got {relation}.",
+            fix="Ask for replace: it covers an answer that is changed to any other, also to an agreed blank one.",
+        )

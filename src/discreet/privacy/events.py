@@ -2,14 +2,14 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Annotated, Literal, TypeAlias, overload
 
 from pydantic import Field
 
-from discreet.errors import InvalidInput
-from discreet.part import Count, Multiplier, Rate, Steps, Variance, complete_references, part
+from discreet.errors import InvalidInput, Unsupported
+from discreet.part import Category, Count, Multiplier, Positive, Rate, Steps, Variance, complete_references, part
 from discreet.privacy.trial_count import TrialCount
 
 
@@ -73,8 +73,29 @@ class DistributedDiscreteGaussianNoise:
     dimension: Count
 
 
+@part
+class ZeroConcentrated:
+    """Any mechanism that is ρ-zCDP for a unit that is added, removed or blanked (Bun & Steinke 2016, Def. 1.1).
+
+    Nothing else is known about it, so it has a Rényi curve, ρα, and no dominating pair. For k units together, and for
+    a replaced unit with k = 2, it is k²ρ-zCDP (Prop. 1.9).
+    """
+
+    kind: Literal["zcdp"] = "zcdp"
+    rho: Positive
+
+    def rho_of_units(self, units: float) -> float:
+        """Return ρ for so many units together."""
+        return self.rho * max(1, math.ceil(units)) ** 2
+
+
 _Noise: TypeAlias = (
-    GaussianNoise | LaplaceNoise | SkellamNoise | DiscreteGaussianNoise | DistributedDiscreteGaussianNoise
+    GaussianNoise
+    | LaplaceNoise
+    | SkellamNoise
+    | DiscreteGaussianNoise
+    | DistributedDiscreteGaussianNoise
+    | ZeroConcentrated
 )
 Noise: TypeAlias = Annotated[_Noise, Field(discriminator="kind")]
 
@@ -125,7 +146,58 @@ class SampledWithoutReplacement:
         return self.cohort / self.population
 
 
-Sampled: TypeAlias = PoissonSampled | PoissonSampledGroup | SampledWithoutReplacement
+@part
+class TruncatedPoissonSampled:
+    """Each unit joins by its own secret coin; if more than `max_batch_size` join, a random subset; then the noise.
+
+    All subsets of the units that joined are equally likely to stay. `population` is the number of all units: under
+    zero-out and replace exactly, under add-or-remove at most.
+    """
+
+    kind: Literal["truncated_poisson_sampled"] = "truncated_poisson_sampled"
+    sampling_rate: Rate
+    max_batch_size: Count
+    population: Count
+    event: Noise
+
+
+@part
+class RandomAllocation:
+    """Each unit joins exactly one of `bins` sums, drawn in secret and uniformly; each sum gets its own noise.
+
+    This is one pass over the data, `bins` releases in all (balls and bins). Each sum may depend on the earlier ones.
+    """
+
+    kind: Literal["random_allocation"] = "random_allocation"
+    bins: Count
+    event: GaussianNoise
+
+    @property
+    def sampling_rate(self) -> float:
+        """The probability that one unit joins a given sum."""
+        return 1 / self.bins
+
+
+Sampled: TypeAlias = (
+    PoissonSampled | PoissonSampledGroup | SampledWithoutReplacement | TruncatedPoissonSampled | RandomAllocation
+)
+
+
+@part
+class RandomisedResponse:
+    """A unit reports its category; with probability `random_share`, one drawn uniformly from all categories instead.
+
+    Each unit sends its own answer, so nobody needs to be trusted with the truth: local differential privacy.
+    """
+
+    kind: Literal["randomised_response"] = "randomised_response"
+    categories: Category
+    random_share: Rate
+
+    @property
+    def epsilon(self) -> float:
+        """The largest privacy loss, log(1 + k(1 − p)/p), rounded up by a few roundings of a double."""
+        return math.log1p((1 - self.random_share) / self.random_share * self.categories) * (1 + 1e-15)
 
 
 @part
@@ -141,7 +213,7 @@ class BestOf:
     trials: "Annotated[tuple[Event, ...], Field(min_length=1)]"
 
 
-_Step: TypeAlias = _Noise | Sampled | BestOf
+_Step: TypeAlias = _Noise | Sampled | RandomisedResponse | BestOf
 Step: TypeAlias = Annotated[_Step, Field(discriminator="kind")]
 
 
@@ -172,7 +244,8 @@ NOTHING = Composed(events=())
 def steps(event: Event) -> dict[Step, int]:
     """Return the distinct steps of an event and their counts: the one form that accountants read.
 
-    Composition does not depend on order, a sampling rate of 1 is no sampling, and a group of one is no group. All are
+    Composition does not depend on order, a sampling rate of 1 is no sampling, a group of one is no group, one bin is no
+    allocation, a cap that nobody can exceed is no cap, and an answer that is always random says nothing. All are
     normalised here and nowhere else.
     """
     counts: Counter[Step] = Counter()
@@ -189,6 +262,12 @@ def _count(event: Event, times: int, counts: Counter[Step]) -> None:
                 _count(part, times, counts)
         case PoissonSampledGroup(sampling_rate=rate, group_size=size, event=noise) if size == 1 or rate == 1:
             _count(PoissonSampled(sampling_rate=rate, event=scale_sensitivity(noise, size)), times, counts)
+        case TruncatedPoissonSampled(sampling_rate=rate, event=noise) if event.max_batch_size >= event.population:
+            _count(PoissonSampled(sampling_rate=rate, event=noise), times, counts)
+        case RandomAllocation(bins=1):
+            counts[event.event] += times
+        case RandomisedResponse(random_share=1.0):
+            pass
         case PoissonSampled() | SampledWithoutReplacement() if event.sampling_rate == 1:
             counts[event.event] += times
         case _:
@@ -206,7 +285,20 @@ def sampled_gaussian(noise_multiplier: float, sampling_rate: float, times: int) 
     return Repeated(count=times, event=PoissonSampled(sampling_rate=sampling_rate, event=noise))
 
 
-def noisy_steps(event: Event) -> Iterator[Noise | Sampled]:
+def change_steps(event: Event, change: Callable[[Step], Step]) -> Event:
+    """Return the event with every step changed; of a selection, every step of its trials."""
+    match event:
+        case Repeated():
+            return Repeated(count=event.count, event=change_steps(event.event, change))
+        case Composed():
+            return Composed(events=tuple(change_steps(part, change) for part in event.events))
+        case BestOf():
+            return replace(event, trials=tuple(change_steps(trial, change) for trial in event.trials))
+        case _:
+            return change(event)
+
+
+def noisy_steps(event: Event) -> Iterator[Noise | Sampled | RandomisedResponse]:
     """Yield every distinct step that adds noise; those of a selection are the steps of its trials."""
     for step in steps(event):
         if isinstance(step, BestOf):
@@ -226,12 +318,12 @@ def has_selection(event: Event) -> bool:
     return any(isinstance(step, BestOf) for step in steps(event))
 
 
-def step_noise(step: Step) -> Noise | BestOf:
-    """Return the noise of a step, sampled or not. A selection has no noise of its own, and is returned as it is."""
+def step_noise(step: Step) -> Noise | RandomisedResponse | BestOf:
+    """Return the noise of a step, sampled or not. A selection or an answer has none, and is returned as it is."""
     return step.event if isinstance(step, Sampled) else step
 
 
-def replace_noise(step: Step, noise: Noise | BestOf) -> Step:
+def replace_noise(step: Step, noise: Noise | RandomisedResponse | BestOf) -> Step:
     """Return a copy of the step with other noise; the record refuses noise that it can't have."""
     return replace(step, event=noise) if isinstance(step, Sampled) else noise  # type: ignore[arg-type]
 
@@ -239,14 +331,29 @@ def replace_noise(step: Step, noise: Noise | BestOf) -> Step:
 @overload
 def scale_sensitivity(noise: Noise, factor: float) -> Noise: ...
 @overload
-def scale_sensitivity(noise: Noise | BestOf, factor: float) -> Noise | BestOf: ...
-def scale_sensitivity(noise: Noise | BestOf, factor: float) -> Noise | BestOf:
-    """Return the noise relative to a sensitivity `factor` times as large; of a selection, that of every trial."""
-    if isinstance(noise, BestOf):
-        return replace(noise, trials=tuple(_scale_steps(trial, factor) for trial in noise.trials))
-    if isinstance(noise, GaussianNoise | LaplaceNoise):
-        return replace(noise, noise_multiplier=noise.noise_multiplier / factor)
-    return replace(noise, l2_sensitivity=noise.l2_sensitivity * factor)
+def scale_sensitivity(
+    noise: Noise | RandomisedResponse | BestOf, factor: float
+) -> Noise | RandomisedResponse | BestOf: ...
+def scale_sensitivity(noise: Noise | RandomisedResponse | BestOf, factor: float) -> Noise | RandomisedResponse | BestOf:
+    """Return the noise relative to a sensitivity `factor` times as large; of a selection, that of every trial.
+
+    Raises:
+        Unsupported: The step is an answer of one unit, which has no sensitivity.
+    """
+    match noise:
+        case BestOf():
+            return replace(noise, trials=tuple(_scale_steps(trial, factor) for trial in noise.trials))
+        case RandomisedResponse():
+            raise Unsupported(
+                "Randomised response is counted for one answer of one unit, not for several units together.",
+                fix="Repeat the event once for each answer.",
+            )
+        case ZeroConcentrated():
+            return replace(noise, rho=noise.rho_of_units(factor))
+        case GaussianNoise() | LaplaceNoise():
+            return replace(noise, noise_multiplier=noise.noise_multiplier / factor)
+        case _:
+            return replace(noise, l2_sensitivity=noise.l2_sensitivity * factor)
 
 
 def _scale_steps(event: Event, factor: float) -> Event:

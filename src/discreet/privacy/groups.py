@@ -1,13 +1,17 @@
 """What is revealed about a group, such as the rows of one person, from what is revealed about one member."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from discreet.errors import Unsupported
 from discreet.privacy import events
-from discreet.privacy.events import Event, Step, has_selection, repeat_event, scale_sensitivity
+from discreet.privacy.events import Event, Step, change_steps, has_selection, repeat_event, scale_sensitivity
 from discreet.privacy.release import Person
 
+SAMPLINGS = {
+    "sampled_without_replacement": "sampling without replacement",
+    "truncated_poisson_sampled": "truncated Poisson sampling",
+    "random_allocation": "random allocation",
+}
 LARGEST_GROUP = 1000  # of which it is counted how many were drawn; larger ones count as drawn whole
 
 
@@ -54,7 +58,7 @@ def group_event(event: Event, size: int) -> Event:
     Guarantee: it dominates the true pair under add-or-remove and zero-out, which leave the same sums. A
     Poisson sample draws a binomial number of the members. A very large group counts as drawn whole.
     """
-    return _change_steps(event, lambda step: _group_step(step, size))
+    return change_steps(event, lambda step: _group_step(step, size))
 
 
 def whole_group_event(event: Event, size: int) -> Event:
@@ -63,19 +67,7 @@ def whole_group_event(event: Event, size: int) -> Event:
     Guarantee: it dominates the true pair under every relation. The group is in a Poisson sample with probability
     1 − (1−q)^size, and hockey-stick divergences are convex in the number of members drawn, so all of them is the worst.
     """
-    return _change_steps(event, lambda step: _whole_group_step(step, size))
-
-
-def _change_steps(event: Event, change: Callable[[Step], Step]) -> Event:
-    match event:
-        case events.Repeated():
-            return events.Repeated(count=event.count, event=_change_steps(event.event, change))
-        case events.Composed():
-            return events.Composed(events=tuple(_change_steps(part, change) for part in event.events))
-        case events.BestOf():
-            return replace(event, trials=tuple(_change_steps(trial, change) for trial in event.trials))
-        case _:
-            return change(event)
+    return change_steps(event, lambda step: _whole_group_step(step, size))
 
 
 def _group_step(step: Step, size: int) -> Step:
@@ -98,9 +90,9 @@ def _whole_group_step(step: Step, size: int) -> Step:
             return events.PoissonSampled(sampling_rate=whole.any_member_rate, event=scaled)
         case events.PoissonSampled(sampling_rate=rate, event=noise):
             return _whole_group_step(events.PoissonSampledGroup(sampling_rate=rate, group_size=1, event=noise), size)
-        case events.SampledWithoutReplacement():
+        case events.SampledWithoutReplacement() | events.TruncatedPoissonSampled() | events.RandomAllocation():
             raise Unsupported(
-                "Groups under sampling without replacement have no accountant here.",
+                f"Groups under {SAMPLINGS[step.kind]} have no accountant here.",
                 fix="Sample by Poisson, or without sampling.",
             )
         case _:

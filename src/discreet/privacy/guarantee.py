@@ -186,6 +186,11 @@ class Guarantee:
         return fill("assumes.seeded") in self.assumptions
 
     @property
+    def is_delta_large(self) -> bool:
+        """Whether the card says that δ allows publishing one unit in full."""
+        return fill("not_covered.large_delta") in self.not_covered
+
+    @property
     def code(self) -> CodeVersion:
         """The code that made the card."""
         return CodeVersion(self.version, self.commit, self.dirty)
@@ -257,7 +262,7 @@ def card_entries(card: Guarantee) -> list[tuple[str, str]]:
 
 def _describe_accountant(name: str) -> str:
     """Describe one of our accountants; a card of another version may name one that is not known here."""
-    return fill(f"accountant.{name}") if name in ("pld", "rdp", "filter") else name
+    return fill(f"accountant.{name}") if name in ("pld", "rdp", "basic", "filter") else name
 
 
 def _describe_second(second: SecondValue) -> str:

@@ -42,15 +42,16 @@ def html_paragraph(text: str, style: str = "") -> str:
 def html_card(card: "Guarantee", entries: Iterable[tuple[str, str]]) -> str:
     """Return a card with its sentence and these entries; the whole card is folded behind them.
 
-    It looks good only if ε is finite and certified, and no seed undoes the noise.
+    It looks good only if ε is finite and certified, no seed undoes the noise, and δ is small enough.
     """
     whole = f'<pre style="white-space:pre-wrap;font-size:.85em">{escape(card.as_text())}</pre>'
     title = fill("card.title" if card.is_certified else "card.title_declared")
-    is_good = card.is_certified and math.isfinite(card.epsilon) and not card.is_seeded
+    is_good = card.is_certified and math.isfinite(card.epsilon) and not (card.is_seeded or card.is_delta_large)
     return html_box(
         GOOD if is_good else BAD,
         html_paragraph(title, "font-weight:600;"),
         html_paragraph(fill("card.seeded"), "font-weight:600;") if card.is_seeded else "",
+        html_paragraph(fill("card.large_delta"), "font-weight:600;") if card.is_delta_large else "",
         html_paragraph(card.sentence()),
         html_table(entries),
         f"<details><summary>{escape(fill('card.whole'))}</summary>{whole}</details>",

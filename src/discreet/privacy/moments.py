@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 
-from discreet.privacy.dominating_pairs import Atoms, Directions, Pair
+from discreet.privacy.dominating_pairs import Pair
 from discreet.privacy.noise_pairs import Array
+from discreet.privacy.sampling_schemes import Atoms, Directions
 
 FIRST_PANEL = 0.25  # tilt × width of the panel next to the largest loss, at the steepest tilt
 GROWTH = 1.1  # each panel further from the largest loss ends this many times as far from it
@@ -18,7 +19,7 @@ LARGE = 30.0  # above it e^x is kept as a logarithm
 
 def moment_atoms(pair: Pair) -> Directions:
     """Return the pair's atoms, fine enough for `Moments` at every tilt up to the base's largest."""
-    edges = [graded_edges(largest, pair.base.max_tilt) for largest in set(pair.tops)]
+    edges = [graded_edges(largest, pair.max_tilt) for largest in set(pair.tops)]
     return pair.atoms(np.concatenate(edges))
 
 

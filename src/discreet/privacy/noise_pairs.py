@@ -80,12 +80,15 @@ def moves_one_coordinate(noise: SkellamNoise, factor: float) -> bool:
 class GaussianBase:
     """N(μ, 1) against N(0, 1): the loss at x is μx − μ²/2.
 
-    Where a group of `shifts` units is sampled, the means go up to shifts·μ, and so do the nodes.
+    Where a group of `shifts` units is sampled, the means go up to shifts·μ, and so do the nodes. Panels that no edge
+    divides are `panels_per_unit` to a standard deviation: of a step's mass they miss 1e-12 at 10, and n⁶ times less at
+    10n, which matters once a million steps add up.
     """
 
     mu: float
     shifts: int = 1
     top: float = math.inf
+    panels_per_unit: float = 10.0
 
     @property
     def max_tilt(self) -> float:
@@ -95,7 +98,7 @@ class GaussianBase:
         inside = (edges + self.mu**2 / 2) / self.mu
         low, high = -DEEPEST, 1.5 * DEEPEST + self.shifts * self.mu
         # a sampled loss bends over a width of 1/μ
-        rule = np.arange(low, high, 0.1 / max(1.0, self.mu / 2))
+        rule = np.arange(low, high, 1 / self.panels_per_unit / max(1.0, self.mu / 2))
         x, log_weights = _panels(np.concatenate([rule, inside[(inside > low) & (inside < high)], [high]]))
         return self.mu * x - self.mu**2 / 2, log_weights - x * x / 2 - math.log(2 * math.pi) / 2
 
@@ -142,6 +145,29 @@ class SkellamBase:
         k = np.arange(-reach, reach + 1 + self.shift, dtype=np.float64)
         log_q = skellam.log_pmf(k, self.variance)
         return skellam.log_pmf(k - self.shift, self.variance) - log_q, log_q
+
+
+@dataclass(frozen=True)
+class ResponseBase:
+    """Randomised response of one category against another: the loss is ±ε where one of the two is named, else 0.
+
+    With k categories, each of the others is named with probability 1/(e^ε + k − 1) on both sides. Exact.
+    """
+
+    epsilon: float
+    categories: int
+    max_tilt: float = 1e6
+
+    @property
+    def top(self) -> float:
+        return self.epsilon
+
+    def nodes(self, edges: Array) -> tuple[Array, Array]:
+        log_other = -float(np.logaddexp(self.epsilon, math.log(self.categories - 1)))
+        losses, log_q = [-self.epsilon, self.epsilon], [self.epsilon + log_other, log_other]
+        if self.categories > 2:
+            losses, log_q = [*losses, 0.0], [*log_q, math.log(self.categories - 2) + log_other]
+        return np.array(losses), np.array(log_q)
 
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)

@@ -17,15 +17,23 @@ import numpy as np
 
 from discreet.errors import Unsupported
 from discreet.privacy import gaussian
-from discreet.privacy.dominating_pairs import Atoms, Directions, NoSampling, Pair, dominating_pair
+from discreet.privacy.dominating_pairs import Pair, RevealedMixture, SampledPair, dominating_pair
 from discreet.privacy.events import Event, GaussianNoise, steps
 from discreet.privacy.moments import Moments, approximate_log_moment, graded_edges, moment_atoms
 from discreet.privacy.noise_pairs import LARGEST_SHIFT, Array, GaussianBase
 from discreet.privacy.release import Relation
-from discreet.privacy.spectrum import Spectrum, compose, tilt_masses
+from discreet.privacy.sampling_schemes import Atoms, Directions, NoSampling
+from discreet.privacy.spectrum import MANY_STEPS, Spectrum, compose, tilt_masses
+from discreet.privacy.staged_composition import LONG, compose_in_stages
 
 TOLERANCE = 2e-4  # how much the grid may add to ε, absolutely above 1 and relatively below
+TOO_MUCH = 2.0  # times TOLERANCE: from here on a finer grid is tried
+FINER = 1 / 64  # at most this much finer at once, since the estimate is rough where a grid is far too coarse
+MOST_GRIDS = 5
 IGNORED = 1e-5  # of δ: what losses too rare to matter may have
+COARSE_THEN_FINE = (4.0, 0.8)  # times the spacing, where ε is only compared; a finer grid than that of a search passes
+ANALYTIC = 1e-11  # relative error of the closed form of a Gaussian's δ
+FINE_PANELS = 60.0  # to a standard deviation; a step's mass is then off by the last digit of a double
 SMALLEST = 5e-324  # a δ that is not 0 is reported as this double at least
 LAST_DIGITS = 2e-15  # relative error of a term of a bound, which is added to the bound
 
@@ -60,11 +68,23 @@ def delta(event: Event, epsilon: float, relation: Relation = "add_or_remove") ->
     return max(side.delta(epsilon) for side in sides)
 
 
+def holds(event: Event, epsilon: float, delta: float, relation: Relation = "add_or_remove") -> bool:
+    """Return whether (ε, δ) is certified by a grid or two; if not, a search for ε may still certify it."""
+    sides = _sides(event, relation)
+    if isinstance(sides, float):
+        return gaussian.delta(sides, epsilon) * (1 + ANALYTIC) <= delta
+    return all(side.cut(IGNORED * delta).holds(epsilon, delta) for side in sides)
+
+
 def true_positive_rate(event: Event, false_positive_rate: float, relation: Relation = "add_or_remove") -> float:
     """Return how often the best attack detects the unit at this false positive rate."""
     sides = _sides(event, relation)
     if isinstance(sides, float):
         return gaussian.true_positive_rate(sides, false_positive_rate)
+    if false_positive_rate >= 1:
+        return 1.0
+    if false_positive_rate <= 0:
+        return 0.0  # every pair has finite losses: no output is possible with the unit and impossible without it
     rate = false_positive_rate  # the attack finds at least as much, so this is what "negligible" is measured by
     return max(side.cut(IGNORED * rate).true_positive_rate(rate) for side in sides)
 
@@ -110,7 +130,27 @@ class _Side:
         return max(0.0, _convert_to_epsilon(tilt, self.cumulant_bound(tilt), rest)), tilt
 
     def epsilon(self, delta: float, near: float, tilt: float) -> float:
-        return min(self._spectrum(tilt, near).epsilon(delta - self.infinite), near, self.top)  # `near` is a bound too
+        """Return the smallest bound of a few grids: finer ones as long as the last one added too much.
+
+        Splits add a variance V to the loss, and with it about V/2·f(ε) to δ, where f is the density of the loss. So
+        they add V/2·f(ε)/(−δ'(ε)) to ε. With light tails this ratio is tilt + 1, as `_spacing` assumes.
+        """
+        best, spacing = min(near, self.top), self._spacing(tilt, near)  # `near` is a bound too
+        for _ in range(MOST_GRIDS):
+            spectrum = self._spectrum(tilt, near, spacing)
+            found, density_ratio = spectrum.solve(delta - self.infinite)
+            best = min(best, found)
+            added = max(found - best, self._added_variance(spectrum.tilt, spectrum.spacing) / 2 * density_ratio)
+            allowed = TOLERANCE * min(1.0, best)
+            if added <= TOO_MUCH * allowed:
+                break
+            if spectrum.is_finest:
+                if added > TOO_MUCH * TOLERANCE * best and max(self.counts) >= LONG:
+                    best = min(best, self._staged_spectrum(best).epsilon(delta - self.infinite))
+                break
+            spacing = spectrum.spacing * max(FINER, math.sqrt(allowed / added))
+            near, tilt = best, self._tilt_at(best)
+        return best
 
     def delta(self, epsilon: float) -> float:
         if epsilon >= self.top:
@@ -119,16 +159,29 @@ class _Side:
         while value > 0:  # what is negligible is known only once δ is: each turn brings it down to where it is
             side = self.cut(IGNORED * value)
             tilt = side._chernoff(epsilon)[1]
-            value, before = side._spectrum(tilt, epsilon).delta(epsilon) + side.infinite, value
+            spectrum = side._spectrum(tilt, epsilon, side._spacing(tilt, epsilon))
+            value, before = spectrum.delta(epsilon) + side.infinite, value
             if side.infinite <= 100 * IGNORED * value or not value < before / 2:
                 break
         return max(SMALLEST, min(1.0, value, bound))
+
+    def holds(self, epsilon: float, delta: float) -> bool:
+        """Return whether δ(ε) is at most `delta`: by Chernoff's bound, a coarse grid or a fine one."""
+        rest = delta - self.infinite
+        if epsilon >= self.top:
+            return rest >= 0
+        log_bound, tilt = self._chernoff(epsilon)
+        if _exp(log_bound) <= rest:
+            return True
+        spacing = self._spacing(tilt, epsilon)
+        return any(self._spectrum(tilt, epsilon, spacing * each).delta(epsilon) <= rest for each in COARSE_THEN_FINE)
 
     def true_positive_rate(self, rate: float) -> float:
         # Under Q the cumulant at s is ours at s − 1; look where Q's tail holds `rate`, untilted below P's middle.
         shifted = self._best_tilt(lambda s: (self.cumulant(s - 1) - math.log(rate)) / s)
         near = (self.cumulant(shifted - 1) - math.log(rate)) / shifted
-        share = self._spectrum(max(0.0, shifted - 1), near).true_positive_rate(rate)
+        tilt = max(0.0, shifted - 1)
+        share = self._spectrum(tilt, near, self._spacing(tilt, near)).true_positive_rate(rate)
         return min(1.0, share + self.infinite)
 
     @property
@@ -185,11 +238,19 @@ class _Side:
                 at_right = objective(math.exp(right))
         return math.exp((low + high) / 2)
 
-    def _spectrum(self, tilt: float, near: float) -> Spectrum:
-        spacing = self._spacing(tilt, near)
+    def _tilt_at(self, epsilon: float) -> float:
+        """Return the tilt at which δ(ε) = 1/(2πi) ∫ e^(cumulant(s) − sε)/(s(s + 1)) ds has its saddle point."""
+        return self._best_tilt(lambda s: self.cumulant(s) - s * epsilon - math.log(s) - math.log1p(s))
+
+    def _spectrum(self, tilt: float, near: float, spacing: float) -> Spectrum:
         if len(self.tops) == 1 and math.isfinite(self.tops[0]):  # a largest loss between two points would be split
             spacing = self.tops[0] / math.ceil(self.tops[0] / spacing) * (1 + LAST_DIGITS)  # not just above a point
         return compose(self._atoms, self.pilots, self.counts, tilt=tilt, spacing=spacing, near=near)
+
+    def _staged_spectrum(self, near: float) -> Spectrum:
+        tilt = self._tilt_at(near)
+        variance = 2 * TOLERANCE * min(1.0, near) / (tilt + 1)
+        return compose_in_stages(self._atoms, self.pilots, self.counts, tilt=tilt, variance=variance, near=near)
 
     def _spacing(self, tilt: float, near: float) -> float:
         """Return the spacing of a grid that adds about TOLERANCE to ε.
@@ -197,24 +258,46 @@ class _Side:
         A split at distance b from the lower point adds (tilt+1)/2·b(h − b) to ε: h²/6 on average for b, or
         |loss|·h for the many losses that are far smaller than h when the sampling rate is small.
         """
-        shares = [count * tilt_masses(pilot, tilt) for count, pilot in zip(self.counts, self.pilots, strict=True)]
-        share, size = np.concatenate(shares), np.abs(np.concatenate([pilot.losses for pilot in self.pilots]))
+        share, size = self._shares(tilt)
         spread = math.sqrt(float((share * size**2).sum()))
         allowed = 2 * TOLERANCE * min(1.0, max(abs(near), 0.1 * spread)) / (tilt + 1)
         spacing = math.sqrt(6 * allowed / sum(self.counts))
         largest = max(abs(near), spread) / 20
-        while (
-            spacing < largest and float((share * np.minimum(2 * spacing * size, 4 * spacing**2 / 6)).sum()) <= allowed
-        ):
+        while spacing < largest and _variance_of_splits(share, size, 2 * spacing) <= allowed:
             spacing *= 2
         return spacing
 
+    def _added_variance(self, tilt: float, spacing: float) -> float:
+        return _variance_of_splits(*self._shares(tilt), spacing)
+
+    def _shares(self, tilt: float) -> tuple[Array, Array]:
+        """Return the tilted masses of all steps' losses, times the counts, and the sizes of these losses."""
+        shares = [count * tilt_masses(pilot, tilt) for count, pilot in zip(self.counts, self.pilots, strict=True)]
+        return np.concatenate(shares), np.abs(np.concatenate([pilot.losses for pilot in self.pilots]))
+
     def _atoms(self, which: int, edges: Array) -> Atoms:
-        ceiling = self.ceilings[which]
-        return _keep_below(self._choose_direction(self.pairs[which].atoms(np.append(edges, ceiling))), ceiling)
+        ceiling, pair = self.ceilings[which], self.pairs[which]
+        if sum(self.counts) > MANY_STEPS:
+            pair = _refine_panels(pair)
+        return _keep_below(self._choose_direction(pair.atoms(np.append(edges, ceiling))), ceiling)
 
     def _choose_direction(self, both: Directions) -> Atoms:
         return both.forward if self.forward else both.backward
+
+
+def _refine_panels(pair: Pair) -> Pair:
+    """Return the same pair, integrated so finely that 10¹² steps keep their digits; only noise with panels has them."""
+    match pair:
+        case SampledPair(base=GaussianBase() as base):
+            return replace(pair, base=replace(base, panels_per_unit=FINE_PANELS))
+        case RevealedMixture():
+            return replace(pair, pairs=tuple(_refine_panels(each) for each in pair.pairs))
+    return pair
+
+
+def _variance_of_splits(share: Array, size: Array, spacing: float) -> float:
+    """Return what splitting onto a grid adds to the variance: h²/6 for each loss, or |loss|·h if that is less."""
+    return float((share * np.minimum(spacing * size, spacing**2 / 6)).sum())
 
 
 def _keep_below(atoms: Atoms, ceiling: float) -> Atoms:
@@ -237,7 +320,7 @@ def _sides(event: Event, relation: Relation) -> Sequence[_Side] | float:
 
 def _steepest_tilt(pair: Pair, ceiling: float) -> float:
     """Return the largest tilt that is tried on a step's pilot; the lower its ceiling, the larger."""
-    return max(pair.base.max_tilt, 2000 / max(ceiling, 1e-12))
+    return max(pair.max_tilt, 2000 / max(ceiling, 1e-12))
 
 
 def _pairs(event: Event, relation: Relation) -> dict[Pair, int] | float:
@@ -250,7 +333,7 @@ def _pairs(event: Event, relation: Relation) -> dict[Pair, int] | float:
         return mu
     if mu > LARGEST_SHIFT:
         raise Unsupported("So much Gaussian noise among other steps is beyond the grid.", fix="Use the Rényi bound.")
-    return pairs | {Pair(GaussianBase(mu), NoSampling()): 1} if mu else pairs
+    return pairs | {SampledPair(GaussianBase(mu), NoSampling()): 1} if mu else pairs
 
 
 def _convert_to_epsilon(tilt: float, cumulant: float, delta: float) -> float:

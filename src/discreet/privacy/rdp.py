@@ -8,11 +8,19 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from discreet.privacy import discrete_gaussian, events, selection, skellam
-from discreet.privacy.dominating_pairs import dominating_pair, refuse_replaced_group, require_replace
+from discreet.privacy.allocation_pair import LARGEST_SHIFT
+from discreet.privacy.attack_bound import bound_below_two, largest_true_positive_rate
+from discreet.privacy.dominating_pairs import (
+    dominating_pair,
+    refuse_replaced_allocation,
+    refuse_replaced_group,
+    require_replace,
+)
 from discreet.privacy.events import Event, Noise, Step, steps
 from discreet.privacy.moments import Moments, exp_minus_line, moment_atoms
 from discreet.privacy.noise_pairs import Array, laplace_shift, log_binomial, log_choose, log_expm1
 from discreet.privacy.release import Relation
+from discreet.privacy.truncated_sampling import truncation_cases
 
 Conversion: TypeAlias = Literal["balle", "mironov"]
 Curve: TypeAlias = Callable[[Array], Array]
@@ -61,14 +69,21 @@ def delta(event: Event, epsilon: float, relation: Relation = "add_or_remove", *,
 
 
 def true_positive_rate(event: Event, false_positive_rate: float, relation: Relation = "add_or_remove") -> float:
-    """Return a bound on how often an attack detects the unit: TPR ≤ δ(ε) + e^ε·FPR for every ε."""
-    return true_positive_rate_at(ORDERS, curve(event, ORDERS, relation), false_positive_rate)
+    """Return a bound on how often an attack detects the unit at this false positive rate."""
+    values = np.zeros(ORDERS.shape)
+    for step, count in steps(event).items():
+        values += count * _sharpen(_step_curve(step, ORDERS, relation))
+    return largest_true_positive_rate(ORDERS, values, false_positive_rate)
 
 
-def true_positive_rate_at(orders: Array, values: Array, false_positive_rate: float) -> float:
-    """Return the same bound from the Rényi divergences at these orders."""
-    candidates = np.linspace(0.0, -math.log(false_positive_rate), 400)
-    return min(1.0, min(_delta(orders, values, at) + math.exp(at) * false_positive_rate for at in candidates.tolist()))
+def _sharpen(values: Array) -> Array:
+    """Return a step's curve at `ORDERS`, where those below 2 are no larger than the value at 2 allows.
+
+    An attack is bounded best by small orders, where a curve that is known at whole orders is loose.
+    """
+    at_two = float(values[np.searchsorted(ORDERS, 2.0)])
+    small = [bound_below_two(order, at_two) for order in ORDERS[ORDERS < 2].tolist()]
+    return np.asarray(np.minimum(values, np.concatenate([small, values[ORDERS >= 2]])))
 
 
 def curve(event: Event, orders: Array, relation: Relation = "add_or_remove") -> Array:
@@ -106,6 +121,15 @@ def _step_curve(step: Step, orders: Array, relation: Relation) -> Array:
     match step:
         case events.BestOf():
             return _best_of_curve(step, orders, relation)
+        case events.TruncatedPoissonSampled():
+            return _revealed_mixture_curve(step, orders, relation)
+        case events.RandomAllocation(event=noise):
+            refuse_replaced_allocation(relation)
+            alone = _unsampled_curve(noise, orders)
+            too_small = 1 / noise.noise_multiplier > LARGEST_SHIFT
+            return alone if too_small else np.minimum(alone, _integrate(step, relation, orders))
+        case events.RandomisedResponse():
+            return _integrate(step, relation, orders)
         case events.SampledWithoutReplacement(sampling_rate=rate, event=noise):
             require_replace(relation)
             return _fixed_size_curve(rate, noise, orders)
@@ -150,6 +174,16 @@ def _best_of_curve(step: events.BestOf, orders: Array, relation: Relation) -> Ar
     return whole[np.searchsorted(grid, orders)]
 
 
+def _revealed_mixture_curve(step: events.TruncatedPoissonSampled, orders: Array, relation: Relation) -> Array:
+    """Return the curve of a public choice between cases: log Σ P[case]·e^((α−1)·divergence)/(α−1), exactly."""
+    cases = truncation_cases(step, relation)
+    curves = np.array([_step_curve(case.step, orders, case.relation) for case in cases])
+    finite = np.where(np.isinf(orders), 2.0, orders)
+    logs = np.log([[case.probability] for case in cases]) + (finite - 1) * curves
+    mixed = np.logaddexp.reduce(logs, axis=0) / (finite - 1) * (1 + ROUNDING)
+    return np.asarray(np.where(np.isinf(orders), curves.max(axis=0), np.maximum(mixed, 0.0)))
+
+
 def _fixed_size_curve(rate: float, noise: Noise, orders: Array) -> Array:
     """Return the curve of replacing a unit under sampling: at twice the sensitivity, never above the unsampled one."""
     sampled = _interpolate(
@@ -168,6 +202,8 @@ def _unsampled_curve(noise: Noise, orders: Array, factor: float = 1.0) -> Array:
         case events.DistributedDiscreteGaussianNoise():
             l2 = factor * noise.l2_sensitivity
             return discrete_gaussian.rdp_bound(orders, noise.variance, noise.shares, l2, noise.dimension)
+        case events.ZeroConcentrated():  # Bun & Steinke 2016, Def. 1.1, and Prop. 1.9 for several units
+            return orders * noise.rho_of_units(factor)
         case events.LaplaceNoise():
             return _laplace_curve(laplace_shift(noise, factor), orders)
         case events.SkellamNoise():
@@ -217,7 +253,7 @@ def _integrate(step: Step, relation: Relation, orders: Array, *, forward_only: b
     sides = (both.forward,) if forward_only or both.forward is both.backward else both
     moments = [Moments(side) for side in sides]
     values = np.full(orders.shape, max(whole.tops) if not forward_only else whole.tops[0])
-    for i in np.flatnonzero(orders - 1 <= whole.base.max_tilt):
+    for i in np.flatnonzero(orders - 1 <= whole.max_tilt):
         tilt = orders[i] - 1
         values[i] = max(side.log_moment(tilt) for side in moments) / tilt
     return values

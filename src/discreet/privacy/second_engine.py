@@ -1,4 +1,4 @@
-"""dp-accounting as an independent engine for our events. Only this file imports it, and only when it is used.
+"""dp-accounting as an independent engine for our events. Only this file asks it, and only when it is used.
 
 Importing it takes 0.9 s, and some events would take it gigabytes: those are declined with a reason.
 """
@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import Unsupported
 from discreet.extras import is_installed
 from discreet.privacy import events
+from discreet.privacy.dp_accounting_events import step_to_dp_accounting
 from discreet.privacy.events import (
     BestOf,
     Event,
+    RandomisedResponse,
     Step,
     noisy_steps,
     replace_noise,
@@ -26,19 +27,16 @@ from discreet.privacy.events import (
     step_noise,
     steps,
 )
-from discreet.privacy.noise_pairs import log_binomial
 from discreet.privacy.release import Relation
+from discreet.privacy.second_engine_grid import MOST_POINTS, choose_grid, coarseness
 from discreet.privacy.trial_count import TruncatedNegativeBinomial
 from discreet.words import fill
 
-FINEST, COARSEST = 1e-6, 1e-4  # of the grid's interval: finer drowns in its rounding, coarser shows in the third digit
-MOST_POINTS = 250_000  # of one step's grid, which is built point by point: about 3 s; a composition's may have 8 times
-MOST_REPEATS = 10**6  # of a small grid: it first raises that to their power, digit by digit, which takes 3 s; 90 at 1e7
-GROUP_FACTOR = 40  # a point takes so many times as long for a group: its grid is so many times as coarse
-SMALL_GRID = 2_000  # points: it takes this way below 1,000, of which we know no more than about how many there are
 SMALLEST_DELTA = 1e-13  # for each repetition: its compositions cut tails of 1e-15 and round by 1e-16 each
+MOST_ANSWERS = 200  # of randomised response, which it has to compose one by one: about 3 s
 LARGEST_EPSILON = 700.0  # above, its e^−loss underflows: it then counts P[loss > ε], which is more than δ
 ORDERS = [1 + x / 10 for x in range(1, 100)] + [float(n) for n in (*range(11, 64), 80, 96, 128, 160, 200, 256)]
+NATIVE_REPLACE = (events.PoissonSampled, events.TruncatedPoissonSampled, RandomisedResponse)  # not by doubling
 
 
 @dataclass(frozen=True)
@@ -65,10 +63,7 @@ def epsilon(event: Event, delta: float, relation: Relation = "add_or_remove") ->
     reason = unsupported_reason(event, relation)
     if reason is not None:
         return SecondOpinion(engine, None, reason)
-    if any(
-        isinstance(step_noise(step), events.DiscreteGaussianNoise | BestOf) or _is_fixed_size(step)
-        for step in steps(event)
-    ):
+    if any(map(_has_only_rdp, steps(event))):
         return _by_rdp(event, delta, relation, f"{engine} RDP")
     return _by_pld(event, delta, relation, f"{engine} PLD")
 
@@ -80,6 +75,15 @@ def unsupported_reason(event: Event, relation: Relation = "add_or_remove") -> st
         if isinstance(step, BestOf) and (reason := _unsupported_selection(step, relation)) is not None:
             return reason
         noise = step_noise(step)
+        if isinstance(step, events.RandomAllocation):
+            return fill("second.allocation")
+        if isinstance(step, events.TruncatedPoissonSampled):
+            if not isinstance(noise, events.GaussianNoise):
+                return fill("second.truncated_noise")
+            if relation == "add_or_remove":
+                return fill("second.truncated_relation")
+        if isinstance(noise, events.ZeroConcentrated) and noise is not step:
+            return fill("second.sampled_zcdp")
         if isinstance(noise, events.SkellamNoise):
             return fill("second.skellam")
         if isinstance(noise, events.DistributedDiscreteGaussianNoise):
@@ -92,18 +96,24 @@ def unsupported_reason(event: Event, relation: Relation = "add_or_remove") -> st
             return fill("second.fixed_size_noise")
         if _is_fixed_size(step) and relation != "replace":
             return fill("second.fixed_size_relation")
+    return _unsupported_mixture(all_steps, relation)
+
+
+def _unsupported_mixture(all_steps: list[Step], relation: Relation) -> str | None:
+    """Return why steps that dp-accounting has one by one are too many kinds for one accountant of it; None if not."""
     poisson = [step for step in all_steps if isinstance(step, events.PoissonSampled)]
-    only_rdp = [
-        step for step in all_steps if _is_fixed_size(step) or isinstance(step, events.DiscreteGaussianNoise | BestOf)
-    ]
+    only_pld = [step for step in all_steps if isinstance(step, events.TruncatedPoissonSampled | RandomisedResponse)]
+    only_rdp = list(filter(_has_only_rdp, all_steps))
+    if only_pld and only_rdp:
+        return fill("second.pld_and_rdp")
     if poisson and any(map(_is_fixed_size, only_rdp)):
         return fill("second.mixed_sampling")
     if only_rdp and any(isinstance(step.event, events.LaplaceNoise) for step in poisson):
         return fill("second.sampled_laplace")
     if (
-        poisson
+        (poisson or only_pld)
         and relation == "replace"
-        and not all(isinstance(step_noise(step), events.GaussianNoise) for step in all_steps)
+        and not all(isinstance(step_noise(step), events.GaussianNoise | RandomisedResponse) for step in all_steps)
     ):
         # Doubling the sensitivity is no way out: replacing under sampling is not dominated by the add-or-remove pair.
         return fill("second.sampled_replace")
@@ -116,6 +126,8 @@ def _unsupported_selection(step: BestOf, relation: Relation) -> str | None:
         return fill("second.several_trials")
     if isinstance(step.count, TruncatedNegativeBinomial) and step.count.shape < 0:
         return fill("second.negative_shape")
+    if any(isinstance(inner, RandomisedResponse) for inner in noisy_steps(step)):
+        return fill("second.pld_and_rdp")
     sampled = [inner for inner in noisy_steps(step) if isinstance(inner, events.Sampled)]
     if any(not isinstance(inner, events.PoissonSampled) for inner in sampled) or (sampled and relation == "replace"):
         return fill("second.sampled_trials")
@@ -124,53 +136,18 @@ def _unsupported_selection(step: BestOf, relation: Relation) -> str | None:
     return unsupported_reason(step.trials[0], relation)
 
 
-def to_dp_accounting(event: Event) -> Any:
-    """Convert the event to dp-accounting's classes."""
-    from dp_accounting import ComposedDpEvent, SelfComposedDpEvent
-
-    return ComposedDpEvent([SelfComposedDpEvent(_to_their_step(step), count) for step, count in steps(event).items()])
-
-
-def _to_their_step(step: Step) -> Any:
-    import dp_accounting as theirs
-
-    match step:
-        case events.GaussianNoise():
-            return theirs.GaussianDpEvent(step.noise_multiplier)
-        case events.LaplaceNoise():
-            return theirs.LaplaceDpEvent(step.noise_multiplier)
-        case events.DiscreteGaussianNoise():
-            return theirs.ZCDpEvent(step.l2_sensitivity**2 / (2 * step.variance))
-        case events.PoissonSampled():
-            return theirs.PoissonSampledDpEvent(step.sampling_rate, _to_their_step(step.event))
-        case events.PoissonSampledGroup(
-            sampling_rate=rate, group_size=size, event=events.GaussianNoise(noise_multiplier=z)
-        ):
-            return theirs.dp_event.MixtureOfGaussiansDpEvent(
-                z, list(range(size + 1)), _binomial_chances(rate, size).tolist()
-            )
-        case events.SampledWithoutReplacement():
-            return theirs.SampledWithoutReplacementDpEvent(step.population, step.cohort, _to_their_step(step.event))
-        case events.SkellamNoise():
-            raise Unsupported("dp-accounting has no Skellam noise.", fix="Use our RDP, or the numerical certificate.")
-        case events.DistributedDiscreteGaussianNoise():
-            raise Unsupported("dp-accounting has no sums of discrete Gaussians.", fix="Use our RDP.")
-        case events.PoissonSampledGroup():
-            raise Unsupported("dp-accounting has groups in Gaussian noise only.", fix="Use our RDP.")
-        case BestOf(count=count):
-            shape = count.shape if isinstance(count, TruncatedNegativeBinomial) else math.inf
-            return theirs.dp_event.RepeatAndSelectDpEvent(to_dp_accounting(step.trials[0]), count.mean, shape)
-
-
 def _by_pld(event: Event, delta: float, relation: Relation, engine: str) -> SecondOpinion:
     counts = steps(event)
     if not counts:
         return SecondOpinion(engine, 0.0, same_method=True)
-    native = relation == "replace" and any(isinstance(step, events.PoissonSampled) for step in counts)
+    native = relation == "replace" and any(isinstance(step, NATIVE_REPLACE) for step in counts)
+    answers = sum(count for step, count in counts.items() if isinstance(step, RandomisedResponse))
+    if answers > MOST_ANSWERS:
+        return SecondOpinion(engine, None, fill("second.slow", repeats=f"{answers:,}"))
     if relation == "replace" and not native:
         counts = {_double_sensitivity(step): count for step, count in counts.items()}
-    grid = _grid(counts, replace=native)
-    if grid.points > 1.01 * MOST_POINTS / _coarseness(counts):
+    grid = choose_grid(counts, replace=native)
+    if grid.points > 1.01 * MOST_POINTS / coarseness(counts):
         return SecondOpinion(engine, None, fill("second.large_grid", points=f"{grid.points:.0e}"))
     if grid.slow:
         return SecondOpinion(engine, None, fill("second.slow", repeats=f"{grid.repeats:,}"))
@@ -209,7 +186,11 @@ def _ask_epsilon(accountant: Callable[[], Any], counts: dict[Step, int], delta: 
         asked = accountant()
         try:
             for step, count in counts.items():
-                asked.compose(_to_their_step(step), count)
+                if isinstance(step, RandomisedResponse):  # its PLD ignores how often (docs/notes/dp-accounting.md)
+                    for _ in range(count):
+                        asked.compose(step_to_dp_accounting(step))
+                else:
+                    asked.compose(step_to_dp_accounting(step), count)
             return float(asked.get_epsilon(delta))
         except (ValueError, OverflowError):  # too little noise for its doubles
             return math.inf
@@ -228,71 +209,6 @@ def _silence_warnings() -> Any:
         logging.set_verbosity(before)
 
 
-@dataclass(frozen=True)
-class _Grid:
-    interval: float
-    points: float
-    tolerance: float
-    repeats: int
-    slow: bool
-
-
-def _grid(counts: dict[Step, int], *, replace: bool) -> _Grid:
-    """Return the interval at which composed losses fit `MOST_POINTS`, and what rounding onto it may add to ε.
-
-    Splitting a loss between its two neighbours keeps e^loss, and adds a variance of at most h²/4 and of at most
-    h·|loss|, and half of it to the mean; a composition's ε is below its mean plus 8 deviations at any δ asked here.
-    """
-    losses = [_losses(step, count, replace=replace) for step, count in counts.items()]
-    variance = math.fsum(repeats * deviation**2 for _, deviation, _, repeats in losses)
-    reach = max(span for span, _, _, _ in losses)
-    points = max(reach, (sum(span for span, _, _, _ in losses) + 18 * math.sqrt(variance)) / 8)
-    finest = max(FINEST, min(deviation for _, deviation, _, _ in losses) / 20)
-    factor = _coarseness(counts)
-    fitting = min(points * factor / MOST_POINTS, COARSEST * factor * max(1.0, math.sqrt(variance)))
-    interval = max(min(COARSEST, finest), fitting)
-    added = math.fsum(repeats * min(interval**2 / 4, interval * size) for _, _, size, repeats in losses)
-    tolerance = interval + added / 2 + 8 * (math.sqrt(variance + added) - math.sqrt(variance))
-    slow = any(repeats > MOST_REPEATS and span < SMALL_GRID * interval for span, _, _, repeats in losses)
-    return _Grid(interval, points / interval, tolerance, max(repeats for _, _, _, repeats in losses), slow)
-
-
-def _coarseness(counts: dict[Step, int]) -> int:
-    return GROUP_FACTOR if any(isinstance(step, events.PoissonSampledGroup) for step in counts) else 1
-
-
-def _losses(step: Step, count: int, *, replace: bool) -> tuple[float, float, float, int]:
-    """Return the span of one step's privacy loss, its deviation, its mean size, and how often its grid is composed."""
-    noise = step_noise(step)
-    if isinstance(noise, events.LaplaceNoise):
-        return 2 / noise.noise_multiplier, 1 / noise.noise_multiplier, 1 / noise.noise_multiplier, count
-    assert isinstance(noise, events.GaussianNoise)
-    if not isinstance(
-        step, events.PoissonSampled | events.PoissonSampledGroup
-    ):  # its repetitions are one Gaussian, there as here
-        mu = (2 if replace else 1) * math.sqrt(count) / noise.noise_multiplier
-        return mu * mu / 2 + 20 * mu, mu, mu, 1  # its grid starts at 0
-    z, size = noise.noise_multiplier, step.group_size if isinstance(step, events.PoissonSampledGroup) else 1
-    chances = _binomial_chances(step.sampling_rate, size)
-    x = np.linspace(-10 * z, size + 10 * z, 4001)
-    density = sum(chance * np.exp(-(((x - j) / z) ** 2) / 2) for j, chance in enumerate(chances))
-    density /= density.sum()
-    loss = _log_mixture(x, z, chances) - (_log_mixture(-x, z, chances) if replace else 0.0)
-    deviation = math.sqrt(float(density @ (loss - density @ loss) ** 2))
-    return float(np.ptp(loss)), deviation, float(density @ np.abs(loss)), count
-
-
-def _binomial_chances(rate: float, size: int) -> Any:
-    """Return the chance that 0, 1, … or all of so many are drawn."""
-    chances = np.exp(log_binomial(size, np.arange(size + 1.0), rate))
-    return chances / chances.sum()
-
-
-def _log_mixture(x: Any, z: float, chances: Any) -> Any:
-    logs = [math.log(chance) + (2 * x - j) * j / (2 * z * z) for j, chance in enumerate(chances) if chance > 0]
-    return np.logaddexp.reduce(logs)
-
-
 def _relation(*, replace: bool) -> Any:
     from dp_accounting import NeighboringRelation
 
@@ -301,6 +217,11 @@ def _relation(*, replace: bool) -> Any:
 
 def _double_sensitivity(step: Step) -> Step:
     return replace_noise(step, scale_sensitivity(step_noise(step), 2.0))
+
+
+def _has_only_rdp(step: Step) -> bool:
+    only_rdp = events.DiscreteGaussianNoise | events.ZeroConcentrated | BestOf
+    return isinstance(step_noise(step), only_rdp) or _is_fixed_size(step)
 
 
 def _is_fixed_size(step: Step) -> bool:

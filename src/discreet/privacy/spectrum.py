@@ -3,16 +3,19 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from discreet.privacy.dominating_pairs import Atoms
 from discreet.privacy.noise_pairs import Array
+from discreet.privacy.sampling_schemes import Atoms
 
 LARGEST_GRID = 2**20  # points of a composition; beyond it the grid is made coarser, which only costs tightness
 LARGEST_STEP = 2**17  # points of one step, likewise
 LEFT_OUT = 1e-12  # of the tilted mass, at most, on each side of the window; counted
 ROUNDING = 1e-9  # relative, far above what 1e6-fold composition in doubles loses
+QUADRATURE = 1e-12  # relative, what a Gaussian step's mass may be off by; of more than MANY_STEPS it is in ROUNDING
+MANY_STEPS = 10**5  # beyond it the caller integrates each step to the last digit
 LAST_DIGITS = 2e-15  # relative error of tilt·loss, and so an absolute one of the logarithm of a mass
 TRANSFORM = 1e-15  # error of an FFT in doubles, in the Euclidean norm, and of each factor that is multiplied there
 MOST_NOISE = 2e-10  # of the tilted mass, that transforms may lose to rounding in all; far above what is seen
@@ -30,16 +33,22 @@ class Spectrum:
     weights: Array
     tilt: float
     log_scale: float
-    left_out: float
+    left_out: float  # of the tilted mass, anywhere
+    noise: float  # Euclidean norm of the weights' errors by rounding in the transforms
     near: float
     rounding: float
+    is_finest: bool = False  # whether a finer grid would be too large
 
     def delta(self, epsilon: float) -> float:
         """Return Σ mass·(1 − e^(ε − loss)) over losses above ε, plus all mass that was left out."""
         return min(1.0, _exp(self._tails(epsilon).log_delta_and_slope(epsilon)[0]))
 
     def epsilon(self, delta: float) -> float:
-        """Return the smallest ε ≥ 0 with delta(ε) ≤ δ, by Newton's method on log δ."""
+        """Return the smallest ε ≥ 0 with delta(ε) ≤ δ."""
+        return self.solve(delta)[0]
+
+    def solve(self, delta: float) -> tuple[float, float]:
+        """Return the smallest ε ≥ 0 with delta(ε) ≤ δ, by Newton's method on log δ, and the density ratio there."""
         target, at, low, high = math.log(delta), self.near, 0.0, math.inf
         tails = self._tails(at)
         for _ in range(100):
@@ -50,18 +59,20 @@ class Spectrum:
             if slope:
                 step = (target - value) / slope
             elif value > target and at >= (self.first + self.weights.size) * self.spacing:
-                return math.inf  # above all losses only what was left out remains, however large ε is
+                return math.inf, 0.0  # above all losses only what was left out remains, however large ε is
             else:
                 step = math.inf if value > target else -math.inf  # no slope: bisect
             if abs(step) <= 1e-12 * max(at, 1e-3):
                 break
             if at + step <= 0 and self.delta(0.0) <= delta:
-                return 0.0
+                return 0.0, 0.0
             at = at + step if low < at + step < high else (low + min(high, 2 * low + 1)) / 2
-        tails = self._tails(at)
-        while tails.log_delta_and_slope(at)[0] > target:  # Newton ends within rounding of the root: take its safe side
-            at += 1e-10 * max(at, 1e-3)
-        return at
+        tails, margin = self._tails(at), 1e-10 * max(at, 1e-3)
+        while tails.log_delta_and_slope(at)[0] > target:  # Newton ends near the root: take its safe side
+            if at > (self.first + self.weights.size) * self.spacing:
+                return math.inf, 0.0
+            at, margin = at + margin, 2 * margin
+        return at, tails.density_ratio(at)
 
     def true_positive_rate(self, rate: float) -> float:
         """Return P's mass, rounded up, on the largest losses that hold `rate` of Q's mass (Neyman–Pearson)."""
@@ -75,45 +86,79 @@ class Spectrum:
         before_p, before_q = (p[at - 1], q[at - 1]) if at else (0.0, 0.0)
         recognised = before_p + (rate - before_q) / (q[at] - before_q) * (p[at] - before_p)
         threshold = float(losses[-1 - at])
-        return min(
-            1.0, float(recognised) * (1 + self.rounding) + self.left_out * _exp(self.log_scale - self.tilt * threshold)
-        )
+        lost = self.left_out + min(self.noise * math.sqrt(self.weights.size), MOST_NOISE)
+        return min(1.0, float(recognised) * (1 + self.rounding) + lost * _exp(self.log_scale - self.tilt * threshold))
+
+    @cached_property
+    def lost(self) -> float:
+        """The most that δ(ε) may lack, in units of e^(log_scale − tilt·ε).
+
+        Tilted mass at a loss x above ε adds its g(x) = e^(−tilt·x)·(1 − e^(−x)) to δ in these units. So what was left
+        out adds at most the maximum of g, and errors of a Euclidean norm at most that norm times the norm of g at the
+        grid's points (Cauchy–Schwarz): ∫g² = 1/(2t(2t + 1)(t + 1)), and a sum of a unimodal function's values is at
+        most its integral and its maximum.
+        """
+        t = self.tilt
+        most = math.pow(t / (t + 1), t) / (t + 1)
+        norm = most * math.sqrt(self.weights.size)
+        if t > 0:
+            norm = min(norm, math.sqrt(1 / (2 * t * (2 * t + 1) * (t + 1)) / self.spacing + most**2))
+        return self.left_out * most + min(self.noise * norm, MOST_NOISE * most)
 
     def _tails(self, around: float) -> "_Tails":
         start = max(0, math.floor((around - BEHIND / (1 + abs(self.tilt))) / self.spacing) - self.first)
         start = min(start, self.weights.size)
         losses = (self.first + np.arange(start, self.weights.size)) * self.spacing - around
         p = self.weights[start:] * np.exp(-self.tilt * losses)
-        q = p * np.exp(-losses)
         return _Tails(
             spectrum=self,
             around=around,
             floor=(self.first + start) * self.spacing,
             first=self.first + start,
-            p=np.append(np.cumsum(p[::-1])[::-1], 0.0),
-            q=np.append(np.cumsum(q[::-1])[::-1], 0.0),
+            excess=_sum_from_above(p * -np.expm1(-losses)),
+            q=_sum_from_above(p * np.exp(-losses)),
         )
 
 
 @dataclass(frozen=True)
 class _Tails:
-    """Σ over losses from each grid point up, of P's mass and of Q's, in units that suit losses near `around`."""
+    """Σ over losses from each grid point up, in units that suit losses near `around`: of Q's mass times e^around, and
+    of P's mass less that, which keeps its digits where all losses above ε are close to it.
+    """
 
     spectrum: Spectrum
     around: float
     floor: float
     first: int
-    p: Array
+    excess: Array
     q: Array
 
     def log_delta_and_slope(self, epsilon: float) -> tuple[float, float]:
         whole, tilt = self.spectrum, self.spectrum.tilt
-        at = min(max(0, math.floor(epsilon / whole.spacing) + 1 - self.first), self.p.size - 1)
+        at = min(max(0, math.floor(epsilon / whole.spacing) + 1 - self.first), self.q.size - 1)
         shift = epsilon - self.around
-        lost = whole.left_out * _exp(-tilt * shift)
+        lost = whole.lost * _exp(-tilt * shift)
         lowered = float(self.q[at]) * _exp(shift)
-        value = max(5e-324, max(0.0, float(self.p[at]) - lowered) * (1 + whole.rounding) + lost)
+        excess = max(0.0, float(self.excess[at]) - float(self.q[at]) * math.expm1(min(shift, 700.0)))
+        value = excess * (1 + whole.rounding) + lowered * LAST_DIGITS * abs(epsilon) + lost  # each loss may be rounded
+        value = max(5e-324, value)
         return math.log(value) + whole.log_scale - tilt * self.around, -(lowered + abs(tilt) * lost) / value
+
+    def density_ratio(self, epsilon: float) -> float:
+        """Return f(ε)/(−δ'(ε)), where f is the density of the loss under P, roughly: averaged over four points."""
+        spacing = self.spectrum.spacing
+        at = math.floor(epsilon / spacing) + 1 - self.first
+        low, high = max(0, at - 2), min(at + 2, self.q.size - 1)
+        if not low < high:
+            return 0.0
+        slope = float(self.q[min(max(at, 0), self.q.size - 1)]) * _exp(epsilon - self.around)
+        mass = float(self.excess[low] - self.excess[high] + self.q[low] - self.q[high])
+        return mass / (4 * spacing) / slope if slope > 0 else 0.0
+
+
+def _sum_from_above(terms: Array) -> Array:
+    """Return the sum of each term and all after it, and 0 at the end."""
+    return np.append(np.cumsum(terms[::-1])[::-1], 0.0)
 
 
 def compose(
@@ -124,6 +169,7 @@ def compose(
     tilt: float,
     spacing: float,
     near: float,
+    largest_step: int = LARGEST_STEP,
 ) -> Spectrum:
     """Put each step on the grid, tilted, and raise their transforms to their counts."""
     ranges = [_significant_range(pilot, tilt) for pilot in pilots]
@@ -131,26 +177,37 @@ def compose(
     kept = [span.restrict(pilot) for span, pilot in zip(ranges, pilots, strict=True)]
     _, half = _window([(pilot.losses, tilt_masses(pilot, tilt)) for pilot in kept], counts, spacing)
     longest = max(span.high - span.low for span in ranges)
-    spacing = max(spacing, 2.2 * half / LARGEST_GRID, longest / LARGEST_STEP)
+    finest = max(2.2 * half / LARGEST_GRID, longest / largest_step)
+    spacing = max(spacing, finest)
     gridded = [_put_on_grid(atoms(i, span.edges(spacing)), span, tilt, spacing) for i, span in enumerate(ranges)]
     middle, half = _window([(step.losses(spacing), step.weights) for step in gridded], counts, spacing)
     points = 2 * half / spacing + 2
     size = _fast_size(math.ceil(points))
-    fits = sum(count * (step.weights.size - 1) for count, step in zip(counts, gridded, strict=True)) < size
+    single = sum(counts) == 1  # a step alone needs no transform, and so no window
+    fits = single or sum(count * (step.weights.size - 1) for count, step in zip(counts, gridded, strict=True)) < size
     lowest = sum(count * step.first for count, step in zip(counts, gridded, strict=True))
     first = lowest if fits else math.floor((middle - half) / spacing)
-    noise = TRANSFORM * math.sqrt(size) * (30 + sum(counts))
-    weights = np.roll(_compose_transforms(gridded, counts, size), -(first % size))
+    if single:
+        weights, noise = gridded[0].weights, 0.0
+    else:
+        weights = np.roll(_compose_transforms(gridded, counts, size), -(first % size))
+        noise = TRANSFORM * (30 + sum(counts))
     return Spectrum(
         spacing=spacing,
         first=first,
         weights=np.maximum(weights, 0.0),
         tilt=tilt,
         log_scale=sum(count * step.log_total for count, step in zip(counts, gridded, strict=True)),
-        left_out=lost + min(noise, MOST_NOISE) + (0.0 if fits else 2 * LEFT_OUT),
+        left_out=lost + (0.0 if fits else 2 * LEFT_OUT),
+        noise=noise,
         near=near,
-        rounding=ROUNDING * max(1.0, sum(counts) / 1e6) + LAST_DIGITS * abs(tilt) * (abs(middle) + half),
+        rounding=_rounding(sum(counts)) + LAST_DIGITS * abs(tilt) * (abs(middle) + half),
+        is_finest=spacing <= finest,
     )
+
+
+def _rounding(steps: int) -> float:
+    return ROUNDING * max(1.0, steps / 1e6) + (QUADRATURE * steps if steps <= MANY_STEPS else 0.0)
 
 
 @dataclass(frozen=True)
@@ -215,10 +272,11 @@ def _put_on_grid(atoms: Atoms, within: _Range, tilt: float, spacing: float) -> _
     first = int(cell.min())
     index = cell.astype(np.int64) - first
     length = int(index.max()) + 2
-    weights = np.bincount(index, mass * down * math.exp(-tilt * spacing), length)
-    weights += np.bincount(index + 1, mass * up, length)
-    total = float(weights.sum())
-    return _GridMasses(first, weights / total, peak + math.log(total))
+    lower, upper = mass * down * math.exp(-tilt * spacing), mass * up
+    weights = np.bincount(index, lower, length) + np.bincount(index + 1, upper, length)
+    # bincount adds one by one, and loses digits that matter for 10⁹ steps; sum() adds in pairs
+    total = float((lower + upper).sum())
+    return _GridMasses(first, weights / weights.sum(), peak + math.log(total))
 
 
 def _window(parts: Sequence[tuple[Array, Array]], counts: Sequence[int], spacing: float) -> tuple[float, float]:

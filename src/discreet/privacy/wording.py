@@ -69,6 +69,20 @@ def _describe_step(step: Step) -> str:
         case events.SampledWithoutReplacement():
             drawn = {"cohort": f"{step.cohort:,}", "population": f"{step.population:,}"}
             return fill("event.sampled_without_replacement", noise=_describe_step(step.event), **drawn)
+        case events.TruncatedPoissonSampled():
+            drawn = {
+                "rate": compact(step.sampling_rate),
+                "most": f"{step.max_batch_size:,}",
+                "population": f"{step.population:,}",
+            }
+            return fill("event.truncated_poisson_sampled", noise=_describe_step(step.event), **drawn)
+        case events.RandomAllocation():
+            return fill("event.random_allocation", noise=_describe_step(step.event), bins=f"{step.bins:,}")
+        case events.RandomisedResponse():
+            share = round_down(step.random_share, 6)
+            return fill("event.randomised_response", categories=f"{step.categories:,}", share=share)
+        case events.ZeroConcentrated():
+            return fill("event.zcdp", rho=round_up(step.rho, 6))
         case BestOf(count=count, trials=trials):
             whole = fill("event.best_of", trial=describe_event(trials[0]), mean=compact(count.mean, 4))
             return whole if len(trials) == 1 else fill("event.more_trials", best_of=whole, more=len(trials) - 1)

@@ -16,6 +16,8 @@ class Purpose(Enum):
     DROP_OUT = "drop out"  # who leaves a simulated secure sum, and when
     TRAINING_EXAMPLES = "training examples"  # which training examples the model is evaluated on
     PILOT = "pilot"  # the made-up clients of the planner's pilot
+    ATTACK = "attack"  # the coins and the stand-in data of attacks on an experiment
+    AUDIT = "audit"  # the coins and directions of an audit's canaries
     TURNS = "turns"  # in which order clients take turns, in experiments/theory
 
     # Drawn by a client or the server, in one round.

@@ -12,6 +12,7 @@ from discreet.privacy.guarantee import Attack, Guarantee
 from discreet.privacy.release import describe_clients
 from discreet.report import charts
 from discreet.report.guarantee_card import describe_onlooker, format_certified, remove_numbers
+from discreet.report.public_paths import hide_run_folders
 from discreet.report.verdict import Verdict, judge, shorten_digest, standing_guarantee
 from discreet.words import fill
 
@@ -35,7 +36,7 @@ class Brief:
         data: Which data.
         period: Which period.
         quality: How good the model is. Empty in public.
-        checks: The three assumptions that somebody must check, each with who.
+        checks: The three assumptions that somebody must check, each as one line for everyone who must.
         notes: Sentences to read with the assumptions.
         not_covered: What the guarantee does not cover.
         others: Further guarantees of the run.
@@ -51,7 +52,7 @@ class Brief:
     data: str
     period: tuple[str, ...]
     quality: str
-    checks: tuple[Line, ...]
+    checks: tuple[tuple[Line, ...], ...]
     notes: tuple[str, ...]
     not_covered: tuple[str, ...]
     others: tuple[str, ...]
@@ -80,14 +81,19 @@ class Brief:
             ],
             "data": self.data,
             "period": list(self.period),
-            "checks": [{"who": line.source, "assumption": str(line)} for line in self.checks],
+            "checks": [
+                {"who": line.source, "assumption": str(line), "number": number}
+                for number, lines in enumerate(self.checks, start=1)
+                for line in lines
+            ],
             "not_covered": list(self.not_covered),
             "others": list(self.others),
         }
 
 
 def write_brief(run: RunData, *, public: bool = False) -> Brief:
-    """Write the brief of a run. In public it has no number that the guarantee does not cover."""
+    """Write the brief of a run. In public it has no number that the guarantee does not cover, and no folder."""
+    run = hide_run_folders(run) if public else run
     verdict, card = judge(run), standing_guarantee(run)
     parts = {"name": run.name, "task": _task_name(run)}
     heading = fill("brief.run_with", recipe=run.recipe, **parts) if run.recipe else fill("brief.run", **parts)
@@ -175,10 +181,10 @@ def _describe_quality(run: RunData) -> str:
     return ""
 
 
-def _list_checks(card: Guarantee | None, run: RunData) -> tuple[Line, ...]:
+def _list_checks(card: Guarantee | None, run: RunData) -> tuple[tuple[Line, ...], ...]:
     """List the three assumptions: about the data, about the noise, and about everything else."""
     if card is None:
-        return tuple(Line(fill(f"brief.unprotected.{source}"), source) for source in UNPROTECTED)
+        return tuple((Line(fill(f"brief.unprotected.{source}"), source),) for source in UNPROTECTED)
     noise = fill("assumes.fresh_noise_but_share" if card.view == "client" else "assumes.fresh_noise")
     usual = (
         one_unit_line(card.unit),
@@ -186,7 +192,7 @@ def _list_checks(card: Guarantee | None, run: RunData) -> tuple[Line, ...]:
         Line(fill("assumes.counted_by_ledger" if run.identity.get("ledger") else "assumes.this_run"), "project"),
     )
     found = main_checks(card.assumptions, card.assumption_sources)
-    return tuple(_shorten(line or other) for line, other in zip(found, usual, strict=True))
+    return tuple(tuple(map(_shorten, lines or (other,))) for lines, other in zip(found, usual, strict=True))
 
 
 def _shorten(line: Line) -> Line:

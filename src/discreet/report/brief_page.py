@@ -17,27 +17,28 @@ NAME = "brief.html"
 PUBLIC_NAME = "brief-public.html"
 
 
-def write(run_dir: Path, *, public: bool = False, out: Path | None = None) -> Path:
+def write(run_dir: Path, *, public: bool = False, out: Path | None = None, report: str | None = None) -> Path:
     """Write the brief of a run as a page, and return its path.
 
     Args:
         run_dir: The run directory.
         public: Leave out every number that the guarantee does not cover.
         out: The file to write. None writes brief.html or brief-public.html into the run directory.
+        report: Name of the full report in the same folder, which the page links to. None: as `run_page.write` names it.
 
     Raises:
         InvalidInput: If there is no run in the directory, or the file can't be written.
     """
     run_dir = Path(run_dir)
     path = out if out is not None else run_dir / (PUBLIC_NAME if public else NAME)
-    return write_atomically(path, render_page(read_run(run_dir), public=public))
+    return write_atomically(path, render_page(read_run(run_dir), public=public, report=report))
 
 
-def render_page(run: RunData, *, public: bool = False) -> str:
-    """Return the brief as HTML. It links to the full report beside it."""
+def render_page(run: RunData, *, public: bool = False, report: str | None = None) -> str:
+    """Return the brief as HTML. It links to the full report beside it, by its name."""
     brief = write_brief(run, public=public)
     style = files("discreet.report").joinpath("brief.css").read_text(encoding="utf-8")
-    body = join(_body(brief, PUBLIC_REPORT if public else REPORT, public=public))
+    body = join(_body(brief, report or (PUBLIC_REPORT if public else REPORT), public=public))
     return html_page(fill("brief.title"), join([tag("style", Html(style)), body]))
 
 
@@ -92,15 +93,24 @@ def _quality(brief: Brief) -> Iterable[Html]:
 
 
 def _checks(brief: Brief) -> Html:
-    """List who must check what, each with a line for a mark."""
+    """List who must check what, each in a paragraph of their own with a line for a mark."""
     blank = tag("span", fill("brief.check_label"), " ", tag("i", class_="blank"), class_="mark")
-    items = (tag("li", tag("strong", fill(f"who.{line.source}")), ": ", str(line), " ", blank) for line in brief.checks)
-    return tag("ol", *items)
+    return tag(
+        "ol",
+        *(
+            tag(
+                "li",
+                *(tag("p", tag("strong", fill(f"who.{line.source}")), ": ", str(line), " ", blank) for line in lines),
+            )
+            for lines in brief.checks
+        ),
+    )
 
 
 def _signatures(brief: Brief) -> Html:
     """Return a table with a row to sign for each who must check something, and for the officer."""
-    roles = [*dict.fromkeys(fill(f"who.{line.source}") for line in brief.checks), fill("brief.officer")]
+    checked_by = (fill(f"who.{line.source}") for lines in brief.checks for line in lines)
+    roles = [*dict.fromkeys(checked_by), fill("brief.officer")]
     names = ("role", "name", "date", "signature")
     head = tag("tr", *(tag("th", fill(f"brief.{name}"), scope="col") for name in names))
     rows = (tag("tr", tag("th", role, scope="row"), *(tag("td") for _ in names[1:])) for role in roles)

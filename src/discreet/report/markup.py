@@ -12,7 +12,7 @@ class Html(str):
 Child: TypeAlias = str | None  # Html, text to escape, or nothing
 Attribute: TypeAlias = str | bool | None
 
-VOID = frozenset({"meta", "link", "br", "hr", "input"})
+VOID = frozenset({"meta", "link", "br", "hr", "img", "input"})
 
 
 def tag(name: str, /, *children: Child, **attributes: Attribute) -> Html:

@@ -19,6 +19,7 @@ from discreet.privacy.wording import per_thousand
 from discreet.report import charts, page_sections
 from discreet.report.guarantee_card import describe_onlooker, remove_numbers
 from discreet.report.number_format import format_count
+from discreet.report.public_paths import hide_run_folders
 from discreet.report.verdict import judge
 from discreet.words import fill
 
@@ -27,7 +28,7 @@ MOST_VALUES = 12  # listed values of a column that are written out
 
 
 def render(run_dir: Path, *, public: bool = False) -> str:
-    """Return the model card of a run.
+    """Return the model card of a run. It names files without their folders.
 
     Args:
         run_dir: The run directory.
@@ -46,7 +47,7 @@ def export_facts(run_dir: Path) -> dict[str, str]:
 
     No guarantee covers `columns` if the ranges were taken from the data; `guarantee` then has a warning.
     """
-    run, table = read_run(run_dir), _read_table(run_dir)
+    run, table = hide_run_folders(read_run(run_dir)), _read_table(run_dir)
     facts = {"discreet": str(read_code_version()), "guarantee": " ".join(_verdict(run))}
     if isinstance(run.experiment.get("model"), dict):
         facts["model"] = json.dumps(run.experiment["model"], ensure_ascii=False)
@@ -56,7 +57,7 @@ def export_facts(run_dir: Path) -> dict[str, str]:
 
 
 def _lines(run_dir: Path, *, public: bool) -> Iterator[str]:
-    run, table = read_run(run_dir), _read_table(run_dir)
+    run, table = hide_run_folders(read_run(run_dir)), _read_table(run_dir)
     yield from (f"# Model card: {run.name}", "", *_verdict(run), "")
     if run.warning and not public:
         yield from (run.warning, "")
@@ -176,10 +177,11 @@ def _describe_metrics(run: RunData) -> Iterator[str]:
 
 
 def _describe_use(run_dir: Path, *, is_table: bool) -> Iterator[str]:
-    run = quote(str(run_dir))
+    shown = Path(run_dir.name) if run_dir.is_absolute() else run_dir
+    run = quote(str(shown))
     yield "```sh"
     if is_table:
         yield f"discreet predict {run} new.csv --out predictions.csv"
     yield f"discreet export {run} --to onnx"
-    yield from ("```", "", "```python", "import discreet", "", f"run = discreet.load({str(run_dir)!r})")
+    yield from ("```", "", "```python", "import discreet", "", f"run = discreet.load({str(shown)!r})")
     yield from ("run.predict(frame)" if is_table else "run.model(inputs)", "```")

@@ -12,11 +12,15 @@ from discreet.experiment.run_directory.run_data import RunData
 from discreet.privacy.guarantee import split_by_largest_epsilon
 from discreet.privacy.wording import compact, join_words, round_up
 from discreet.report import charts
+from discreet.report.attack_charts import TITLES
+from discreet.report.attack_contents import attack_contents
+from discreet.report.audit_sections import audit_contents, shown_audits
 from discreet.report.chart_figures import render_chart
 from discreet.report.curves import Level, Panel
 from discreet.report.guarantee_card import guarantee_card, other_clients_table
 from discreet.report.markup import Child, Html, bullet_list, definition_list, details, tag
 from discreet.report.number_format import format_number
+from discreet.words import fill
 
 Tile: TypeAlias = tuple[str, str, str]
 
@@ -27,12 +31,14 @@ PUBLIC_ENVIRONMENT = ("discreet", "commit", "dirty", "python", "packages", "syst
 def sections(run: RunData, *, public: bool) -> Iterator[Html | None]:
     """Yield every section of the page in its order. The public version has none that the guarantee doesn't cover."""
     yield guarantees(run, public=public)
+    yield from audits(run, public=public)
     yield epsilon_by_round(run)
     if not public:
         yield quality(run)
         yield norms(run)
         yield cohorts(run)
         yield rows_left_out(run)
+        yield from attacks(run)
     yield experiment(run, public=public)
     yield environment(run, public=public)
     yield ledger(run)
@@ -164,6 +170,20 @@ def rows_left_out(run: RunData) -> Html | None:
     rows_were = "row was" if rows == 1 else "rows were"
     sentence = f"{rows:,} {rows_were} left out, so that no person has more rows than the promise allows."
     return section("Rows left out", tag("p", sentence), covered=False)
+
+
+def audits(run: RunData, *, public: bool) -> Iterator[Html]:
+    """Show what audits measured beside what is certified; audits among the clients' data only to the owner."""
+    shown = shown_audits(run, public=public)
+    for is_public in (True, False):
+        if records := [record for record in shown if record.is_public is is_public]:
+            yield section(fill("audit.title"), *audit_contents(records), covered=is_public)
+
+
+def attacks(run: RunData) -> Iterator[Html]:
+    """Show each attack that the owner has made on the run."""
+    for found in run.attacks:
+        yield section(TITLES[found["attack"]], *attack_contents(found), covered=False)
 
 
 def experiment(run: RunData, *, public: bool) -> Html | None:

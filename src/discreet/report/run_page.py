@@ -10,6 +10,7 @@ from discreet.errors import InvalidInput
 from discreet.experiment.run_directory.run_data import RunData, read_run
 from discreet.report import page_sections
 from discreet.report.markup import Html, definition_list, html_document, join, tag
+from discreet.report.public_paths import hide_run_folders
 from discreet.report.verdict import judge
 
 NAME = "report.html"
@@ -53,6 +54,7 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
 
 def render_page(run: RunData, *, public: bool = False) -> str:
     """Return the whole page as HTML."""
+    run = hide_run_folders(run) if public else run
     return html_page(page_sections.title(run), join(_body(run, public=public)))
 
 

@@ -13,6 +13,7 @@ import math
 import torch
 from torch import Tensor
 
+from discreet.errors import Unsupported
 from discreet.privacy.events import (
     DiscreteGaussianNoise,
     DistributedDiscreteGaussianNoise,
@@ -20,6 +21,7 @@ from discreet.privacy.events import (
     LaplaceNoise,
     Noise,
     SkellamNoise,
+    ZeroConcentrated,
 )
 
 SAMPLES = 16_384  # the fewest values that noise is measured on
@@ -31,7 +33,11 @@ FALSE_ALARM = 1e-6
 
 
 def deviation_ratio(noise: Noise) -> float:
-    """Return the declared standard deviation of a coordinate over the most that one unit moves the sum by."""
+    """Return the declared standard deviation of a coordinate over the most that one unit moves the sum by.
+
+    Raises:
+        Unsupported: Only a bound is declared, and no noise.
+    """
     match noise:
         case GaussianNoise():
             return noise.noise_multiplier
@@ -41,6 +47,11 @@ def deviation_ratio(noise: Noise) -> float:
             return math.sqrt(noise.variance * noise.shares) / noise.l2_sensitivity
         case SkellamNoise() | DiscreteGaussianNoise():
             return math.sqrt(noise.variance) / noise.l2_sensitivity
+        case ZeroConcentrated():
+            raise Unsupported(
+                "A mechanism of which only a zCDP bound is declared has no noise that could be measured.",
+                fix="Declare the noise itself.",
+            )
 
 
 def norm_order(noise: Noise) -> int:

@@ -42,6 +42,7 @@ def notes_on(tmp_path: Path, column: list[str]) -> list[str]:
         ),
         (["7"] * 20, "is constant here"),
         ([f"P{row % 60:04}" for row in range(180)], "probably names persons: it has 60 values of one word"),
+        ([str(row % 200) for row in range(600)], "probably names persons: it has 200 whole numbers"),
         (["Yes", "no", "yes"] * 10, "has 'Yes' and 'yes', which differ only in case or blanks"),
         (
             ["1.5", "2.5", "3,5"] * 10,
@@ -52,6 +53,45 @@ def notes_on(tmp_path: Path, column: list[str]) -> list[str]:
 def test_each_has_its_remark(cells: list[str], remark: str, tmp_path: Path) -> None:
     (note,) = [note for note in notes_on(tmp_path, cells) if "'x'" in note]
     assert remark in note
+
+
+def survey_of_numbers(tmp_path: Path, name: str, numbers: list[int]) -> Survey:
+    rows = [f"{'ab'[row % 2]},{number},{row % 2}" for row, number in enumerate(numbers)]
+    (tmp_path / "t.csv").write_text("\n".join([f"who,{name},y", *rows]) + "\n")
+    return survey_table(open_csv(tmp_path / "t.csv"), client="who", label="y")
+
+
+@pytest.mark.parametrize("name", ["patient", "Patient_ID", "patientId", "customer number", "pid"])
+def test_whole_numbers_under_a_name_for_persons_probably_name_persons(name: str, tmp_path: Path) -> None:
+    survey = survey_of_numbers(tmp_path, name, [70_000 + 37 * (row % 80) for row in range(320)])
+    (remark,) = survey.remarks
+    assert f"{name!r} probably names persons: it has 80 whole numbers, in several rows each" in remark
+    assert f"--unit person:{name}:ROWS" in remark
+    assert "it probably names persons" in starter_toml(survey)
+    assert starter_ranges(survey).columns[name] == "ignore"
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("age", [row % 100 for row in range(600)]),
+        ("income", [20_000 + 100 * (row % 300) for row in range(900)]),
+        ("humidity", [row % 101 for row in range(600)]),
+        ("patient_weight_kg", [40 + row % 60 for row in range(240)]),
+    ],
+)
+def test_whole_numbers_that_measure_something_name_nobody(name: str, numbers: list[int], tmp_path: Path) -> None:
+    assert survey_of_numbers(tmp_path, name, numbers).remarks == ()
+
+
+def test_a_label_with_decimal_commas_is_a_problem_and_its_starter_says_why(tmp_path: Path) -> None:
+    rows = [f'a,{row},"{row},5"' for row in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["who,x,price", *rows]) + "\n")
+    survey = survey_table(open_csv(tmp_path / "t.csv"), client="who", label="price")
+    (problem,) = survey.problems
+    assert problem.startswith("The label 'price' has numbers with a decimal comma, first in line 2: write them with a")
+    line = next(line for line in starter_toml(survey).splitlines() if line.startswith("price"))
+    assert "the label, which must have a range: numbers with a decimal comma" in line
 
 
 @pytest.mark.parametrize("cells", [[f"{row / 3:.4f}" for row in range(60)], ["1", "2", "3"] * 20, ["no", "yes"] * 30])

@@ -98,3 +98,55 @@ def test_validation_rows_that_nobody_has_are_refused(tmp_path: Path):
     path.write_text("hospital,patient,age,ill\nN,1,50,no\nN,1,60,yes\n")
     with pytest.raises(InvalidInput, match="holds out no"):
         clients_from_csv(path, **COLUMNS, person=PATIENT, test_fraction=0.0, validation_fraction=0.5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (["north,eve,50,1"], None),
+        (
+            ["north,eve,50,1", "south,cy,60,0"],
+            "A person must be in one of visits.csv and held.csv, and the one in line 3",
+        ),
+        (["north,,50,1"], "must name a person"),
+    ],
+)
+def test_nobody_is_in_the_table_and_in_the_file_of_validation_rows(tmp_path: Path, rows: list[str], words: str | None):
+    training = [
+        f"{'north' if row % 2 else 'south'},{['ann', 'bob', 'cy'][row % 3]},{row},{row % 2}" for row in range(9)
+    ]
+    head = "hospital,patient,age,ill"
+    (tmp_path / "visits.csv").write_text("\n".join([head, *training]) + "\n")
+    (tmp_path / "held.csv").write_text("\n".join([head, *rows]) + "\n")
+    arguments: dict[str, Any] = {
+        "client": "hospital",
+        "label": "ill",
+        "ranges": {"age": {"min": 0, "max": 100}, "ill": {"values": [0, 1]}},
+        "test_fraction": 0.0,
+        "validation_path": tmp_path / "held.csv",
+        "person": Person(column="patient", at_most=9, clients_at_most=2),
+    }
+    if words is None:
+        task = clients_from_csv(tmp_path / "visits.csv", **arguments)
+        assert task.validation is not None
+        assert len(task.validation[1]) == 1
+        assert any("no person of the table has rows there" in fact for fact in task.facts)
+        return
+    with pytest.raises(InvalidInput, match=words):
+        clients_from_csv(tmp_path / "visits.csv", **arguments)
+
+
+def test_a_file_of_validation_rows_must_name_persons_too(tmp_path: Path):
+    (tmp_path / "visits.csv").write_text("hospital,patient,age,ill\nnorth,ann,50,0\nnorth,bob,60,1\n")
+    (tmp_path / "held.csv").write_text("age,ill\n50,1\n")
+    ranges = {"age": {"min": 0, "max": 100}, "ill": {"values": [0, 1]}}
+    with pytest.raises(InvalidInput, match=r"held\.csv must have the column 'patient'"):
+        clients_from_csv(
+            tmp_path / "visits.csv",
+            client="hospital",
+            label="ill",
+            ranges=ranges,
+            test_fraction=0.0,
+            validation_path=tmp_path / "held.csv",
+            person=Person(column="patient", at_most=2),
+        )

@@ -165,6 +165,14 @@ def test_another_file_or_ledger_does_not_continue_the_search(file, tmp_path):
         compose(file, tmp_path / "other")
 
 
+@pytest.mark.parametrize("text", ['{"id": "a", "another": 1}', "not JSON", "{}"])
+def test_a_search_of_another_version_is_refused_in_a_sentence(file, tmp_path, text):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/search.json").write_text(text)
+    with pytest.raises(InvalidInput, match="can't be read as a search of this version"):
+        compose(file, tmp_path / "out")
+
+
 def test_a_ledger_of_plans_cannot_count_a_search(file, tmp_path):
     budget = Budget(unit="example", relation="zero_out", view="server", epsilon=20.0, delta=1e-4)
     ledger = Ledger.create(tmp_path / "plan.jsonl", [budget]).path

@@ -2,7 +2,11 @@
 
 import json
 import logging
-import tempfile
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +16,7 @@ from discreet.errors import BudgetRefused, DiscreetError, InvalidInput, Unsuppor
 from discreet.experiment.loop import training_loop
 from discreet.experiment.run_directory.run_data import read_run
 from discreet.experiment.tuning import random_search
+from discreet.experiment.tuning.hidden_trials import LOCK, hidden_folder, times_of_beginning, trial_folder
 from discreet.experiment.tuning.trial_score import Scorer
 from discreet.part import to_plain
 from discreet.privacy import accountant
@@ -81,14 +86,54 @@ def test_no_file_and_no_log_shows_how_many_trials_there_were(file, tmp_path, cap
     assert not any("round" in message or "run" in message for message in shown[0][2])
 
 
-def test_nothing_of_the_other_trials_is_left_on_the_disk(file, tmp_path, monkeypatch):
-    hidden = tmp_path / "hidden"
-    hidden.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(hidden))
+def test_nothing_of_the_other_trials_is_left_on_the_disk(file, tmp_path):
     draw(file, tmp_path / "out", 3)
-    assert list(hidden.iterdir()) == []
+    assert list(trial_folder().iterdir()) == []
+    assert trial_folder().is_relative_to(tmp_path / "state")
     assert not list((tmp_path / "state").rglob("*.key"))
     assert "started" not in json.loads((tmp_path / "out/best/environment.json").read_text())  # after the trials before
+    rounds = (tmp_path / "out/best/rounds.jsonl").read_text()
+    assert "seconds" not in rounds  # a slow first round would show that it was the first trial
+
+
+def test_what_a_killed_search_left_is_removed_by_the_next_one_and_what_goes_on_is_kept(file, tmp_path):
+    killed = trial_folder() / "0123456789abcdef"
+    (killed / "trial/run").mkdir(parents=True)
+    (killed / "trial/run/model.safetensors").write_bytes(b"of a trial that nobody may see")
+    killed.with_suffix(LOCK).touch()
+    with hidden_folder() as other:
+        (other / "trial").mkdir()
+        draw(file, tmp_path / "out", 1)
+        assert (other / "trial").is_dir()
+        assert not killed.exists()
+    assert list(trial_folder().iterdir()) == []
+
+
+def test_a_process_that_is_killed_leaves_its_trials_for_the_next_one_to_remove(tmp_path):
+    code = (
+        "import os, signal\n"
+        "from discreet.experiment.tuning.hidden_trials import hidden_folder\n"
+        "with hidden_folder() as hidden:\n"
+        "    (hidden / 'trial').mkdir()\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+    assert [path.name for path in trial_folder().glob("*/*")] == ["trial"]
+    with hidden_folder() as hidden:
+        assert sorted(path.name for path in trial_folder().iterdir()) == [hidden.name, f"{hidden.name}{LOCK}"]
+
+
+def test_all_files_of_a_search_bear_the_time_at_which_it_began(tmp_path):
+    folder = tmp_path / "out"
+    began = time.time_ns()
+    with times_of_beginning(folder):
+        entered = time.time_ns()
+        (folder / "best").mkdir(parents=True)
+        (folder / "best/report.html").write_text("at the end")
+        os.utime(folder / "best/report.html", ns=(began + 10**12, began + 10**12))
+    times = {path.stat().st_mtime_ns for path in (folder, folder / "best", folder / "best/report.html")}
+    assert len(times) == 1
+    assert began <= times.pop() <= entered
 
 
 def test_the_folder_of_a_trial_does_not_count_the_trials(file, tmp_path, monkeypatch):

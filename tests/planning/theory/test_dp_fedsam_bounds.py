@@ -153,7 +153,7 @@ def test_theorem_4_promises_more_the_larger_the_model_is_and_a_million_times_too
     assert dp_fedsam_bounds.printed_round_epsilon(CIFAR, ONES, 2e-3) == pytest.approx(8.303e-8, rel=1e-3)
     larger = dp_fedsam_bounds.printed_round_epsilon(replace(CIFAR, dimension=10 * CIFAR.dimension), ONES, 2e-3)
     assert larger == pytest.approx(8.303e-9, rel=1e-3)
-    assert dp_fedsam_bounds.certified_round_epsilon(CIFAR, 2e-3) == pytest.approx(0.5753, abs=5e-5)
+    assert dp_fedsam_bounds.certified_round_epsilon(CIFAR, 2e-3) == pytest.approx(0.5751, abs=5e-5)
 
 
 @given(st.floats(1e-6, 2), st.integers(1, 1000), st.floats(1e-10, 0.1))

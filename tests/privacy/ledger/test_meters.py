@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import BudgetRefused, Unsupported
-from discreet.privacy import accountant, rdp
+from discreet.privacy import accountant, gaussian, rdp
 from discreet.privacy.events import (
     Event,
     GaussianNoise,
@@ -22,6 +22,7 @@ from discreet.privacy.events import (
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.accounts import _Room, add_bills, split_bill
 from discreet.privacy.ledger.meters import Bill, Filter, Plan, PriceList, best_order
+from discreet.privacy.ledger.tally import Tally
 
 from .helpers import DELTA, budget, filter_epsilon, gaussian_epsilon, lines, no_disk, release, spend_all, spent_epsilon
 
@@ -63,6 +64,9 @@ def test_a_search_finds_the_last_that_fits(limit: float, price: float, already: 
 
         def epsilon(self, bill: Bill) -> float:
             return price * dict(bill).get(0, 0)
+
+        def fits(self, bill: Bill, budget: float) -> bool:
+            return self.epsilon(bill) <= budget
 
     room = _Room(Linear(), limit)
     start: Bill = ((0, already),) if already else ()
@@ -137,6 +141,7 @@ def test_nan_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     ledger = Ledger.create(tmp_path / "ledger", [budget(1e6)])
     by_filter = Ledger.create(tmp_path / "filter", [budget(1e6)], "filter")
     monkeypatch.setattr(accountant, "epsilon", lambda *_: math.nan)
+    monkeypatch.setattr(gaussian, "delta", lambda *_: math.nan)
     monkeypatch.setattr(rdp, "curve", lambda event, orders, relation: np.full(len(orders), np.nan))
     with pytest.raises(BudgetRefused, match="epsilon to nan"):
         ledger.reserve("1", [release(1.0)])
@@ -181,3 +186,42 @@ def test_clients_that_all_differ_are_admitted_by_quick_bounds(tmp_path: Path, mo
     assert worst["spent"] == pytest.approx(gaussian_epsilon(math.sqrt(10) / 20), abs=1e-3)
     assert worst["largest_client"] == 0
     assert counted.asked < 300  # bills whose bound is below the largest value found are never computed
+
+
+def reserve_meanwhile(monkeypatch: pytest.MonkeyPatch, path: Path, key: str) -> None:
+    """Let another ledger object, as another process would, reserve while the next reservation is first priced."""
+    other, admit, waiting = Ledger(path, wait=0.0), Tally.admit, [key]
+
+    def price(tally: Tally, *args: Any) -> None:
+        if waiting:
+            other.reserve(waiting.pop(), [release(2.5)])
+        admit(tally, *args)
+
+    monkeypatch.setattr(Tally, "admit", price)
+
+
+def test_another_process_can_reserve_while_a_reservation_is_priced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    ledger = Ledger.create(tmp_path / "ledger", [budget(gaussian_epsilon(0.6))])
+    reserve_meanwhile(monkeypatch, tmp_path / "ledger", "other")
+    ledger.reserve("mine", [release(2.5)])
+    assert ledger.summary()["releases"]["reserved"] == 2
+
+
+def test_what_another_process_took_while_a_reservation_was_priced_is_not_given_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    ledger = Ledger.create(tmp_path / "ledger", [budget(gaussian_epsilon(0.4001))])
+    reserve_meanwhile(monkeypatch, tmp_path / "ledger", "other")
+    with pytest.raises(BudgetRefused):
+        ledger.reserve("mine", [release(2.5)])
+    assert ledger.summary()["releases"]["reserved"] == 1
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-5])
+@pytest.mark.parametrize("event", [SAMPLED, Repeated(count=40, event=SAMPLED), GaussianNoise(noise_multiplier=2.0)])
+def test_one_evaluation_decides_as_the_search_does(event: Event, delta: float):
+    exact = accountant.epsilon(event, delta)
+    for factor in (0.5, 0.99, 0.999):
+        assert not accountant.holds(event, factor * exact, delta)
+    for factor in (1.0, 1.001, 1.5):
+        assert accountant.holds(event, factor * exact, delta)

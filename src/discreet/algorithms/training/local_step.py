@@ -14,7 +14,7 @@ from discreet.algorithms.training.gradient_step import Descent
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.trainer import Loss
 from discreet.lazy_torch import Tensor, torch
-from discreet.params import Params, add, repeat_for_clients, subtract
+from discreet.params import ClientModels, Params, add, repeat_for_clients, subtract
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,10 @@ class LocalStep:
         return 5.0 + 2 * (self.perturbation is not None) + (self.regulariser is not None)
 
     def _first_step(self, loss: Loss, clients: int, params: Params, rate: Tensor, batch: Batch) -> Descent:
-        """All clients still have the same weights, so one ordinary pass serves them."""
-        gradient = client_gradients(loss, shared=True)(params, batch.inputs, batch.targets, batch.mask)
+        """One ordinary pass serves clients that still have the same weights; those of several runs never have."""
+        shared = not isinstance(params, ClientModels)
+        start = params if shared else repeat_for_clients(params, clients)
+        gradient = client_gradients(loss, shared=shared)(start, batch.inputs, batch.targets, batch.mask)
         state = Descent.start(repeat_for_clients(params, clients), self.momentum)
         return self._apply(loss, state, gradient, params, rate, batch)
 

@@ -1,15 +1,22 @@
 """`discreet account`: compute the epsilon of a mechanism, or the noise, steps or sampling rate for an epsilon."""
 
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, TypeAlias
 
-from discreet.cli.account.answer import solve
+from discreet.cli.account.answer import NoiseAt, solve
 from discreet.cli.account.averaging import averaging
 from discreet.cli.account.question import Question
 from discreet.cli.help_page import command_group
-from discreet.cli.options import COUNT, POSITIVE, expand_records, number_option
+from discreet.cli.options import CATEGORY, COUNT, POSITIVE, RATE, expand_records, number_option
 from discreet.cli.output import emit
-from discreet.privacy.events import DiscreteGaussianNoise, GaussianNoise, LaplaceNoise, Noise, SkellamNoise
+from discreet.privacy.events import (
+    DiscreteGaussianNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    RandomisedResponse,
+    SkellamNoise,
+    ZeroConcentrated,
+)
 
 TARGET_EPILOG = """\b
 With a target (--epsilon, or --attack-tpr with --fpr), leave out the value to
@@ -28,6 +35,13 @@ Examples:
         --sampling-rate 0.01
   Sampling rate that epsilon 2 affords:
     discreet account gaussian --epsilon 2 --noise-multiplier 1 --steps 1000
+  Batches of at most 350 out of 50,000 (truncated Poisson sampling):
+    discreet account gaussian --noise-multiplier 1 --sampling-rate 0.005 \\
+        --sampling truncated-poisson --max-batch-size 350 \\
+        --population 50000 --steps 1000 --relation zero-out
+  Ten passes, in each of which a unit joins one of 200 sums:
+    discreet account gaussian --noise-multiplier 1 --sampling allocation \\
+        --bins 200 --steps 10
   Noise so that an attack with 1 % false alarms recognises at most 5 %:
     discreet account gaussian --attack-tpr 0.05 --fpr 0.01 --steps 10
 """
@@ -89,9 +103,47 @@ def discrete_gaussian(*, variance: Variance = None, l2_sensitivity: L2Sensitivit
     )
 
 
+@app.command(epilog=TARGET_EPILOG)
+@expand_records
+def zcdp(
+    *,
+    rho: Annotated[
+        float | None, number_option(POSITIVE, "R", "Bound of the mechanism: its curve is rho·alpha.")
+    ] = None,
+    question: Question,
+) -> None:
+    """Any mechanism that is rho-zCDP."""
+    _print_answer(question, "rho", rho, lambda r: ZeroConcentrated(rho=r))
+
+
+@app.command(epilog=TARGET_EPILOG)
+@expand_records
+def randomised_response(
+    *,
+    categories: Annotated[int, number_option(CATEGORY, "K", "Number of possible answers.")],
+    random_share: Annotated[
+        float | None, number_option(RATE, "P", "Probability of an answer drawn uniformly from all categories.")
+    ] = None,
+    question: Question,
+) -> None:
+    """Randomised response: each unit answers for itself."""
+    _print_answer(
+        replace(question, relation=question.relation or "replace"),
+        "random_share",
+        random_share,
+        lambda share: RandomisedResponse(categories=categories, random_share=share),
+    )
+
+
 app.command()(averaging)
 
 
-def _print_answer(question: Question, name: str, noise: float | None, noise_at: Callable[[float], Noise]) -> None:
+def _print_answer(question: Question, name: str, noise: float | None, noise_at: NoiseAt) -> None:
     answer = solve(question, name, noise, noise_at)
+    if question.curve is not None:
+        from discreet.privacy.privacy_curves import compute_curves
+        from discreet.report.privacy_picture import save_curves
+
+        event = answer.solution.event
+        save_curves(compute_curves(event, question.neighbours, question.delta), question.curve)
     emit(answer.data, answer.page, as_json=question.as_json)

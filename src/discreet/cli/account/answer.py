@@ -1,19 +1,28 @@
 """The answer of `discreet account`: find the value that was left out, ask every accountant, and print the result."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
-from discreet.cli.account.question import FPR, Question
+from discreet.cli.account.question import FPR, Question, SampledStep
 from discreet.cli.options import parse_unit
 from discreet.cli.text_table import text_table
 from discreet.errors import InvalidInput
 from discreet.part import to_plain
-from discreet.privacy.events import NOTHING, Event, Noise, PoissonSampled, Repeated, SampledWithoutReplacement
+from discreet.privacy.events import (
+    NOTHING,
+    Event,
+    Noise,
+    RandomAllocation,
+    RandomisedResponse,
+    Repeated,
+    SampledWithoutReplacement,
+    TruncatedPoissonSampled,
+)
 from discreet.privacy.release import Person, Release, Unit
 from discreet.privacy.wording import compact, describe_event, per_thousand, round_down, round_up, sentence
 
@@ -21,6 +30,16 @@ if TYPE_CHECKING:
     from discreet.privacy.accountant import Account
     from discreet.privacy.guarantee import Attack, Guarantee
     from discreet.privacy.second_engine import SecondOpinion
+
+
+NoiseAt: TypeAlias = Callable[[float], Noise | RandomisedResponse]
+
+SCALES: Mapping[str, Callable[[float], float]] = {
+    "noise_multiplier": lambda x: x,
+    "variance": lambda x: x**2,
+    "rho": lambda x: x**-2,
+    "random_share": lambda x: x / (1 + x),
+}  # what is searched for a target is a scale of the noise: how the option follows from it
 
 
 @dataclass(frozen=True)
@@ -35,14 +54,29 @@ class Solution:
     """
 
     question: Question
-    step: PoissonSampled | SampledWithoutReplacement
+    step: SampledStep
     steps: int
     solved_for: str | None
 
     @property
+    def noise(self) -> Noise | RandomisedResponse:
+        """The noise of one step, or its answer."""
+        return self.step if isinstance(self.step, RandomisedResponse) else self.step.event
+
+    @property
+    def sampling_rate(self) -> float:
+        """The probability that one unit takes part in a step."""
+        return 1.0 if isinstance(self.step, RandomisedResponse) else self.step.sampling_rate
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether not every unit takes part in every step."""
+        return self.sampling_rate < 1 or isinstance(self.step, TruncatedPoissonSampled)
+
+    @property
     def event(self) -> Event:
         """All steps as one event; without sampling where every unit takes part."""
-        once: Event = self.step.event if self.step.sampling_rate == 1 else self.step
+        once: Event = self.step if self.is_sampled else self.noise
         return self.question.protected_event(Repeated(count=self.steps, event=once)) if self.steps else NOTHING
 
 
@@ -62,7 +96,8 @@ class Answer:
     def data(self) -> dict[str, Any]:
         """Return the answer as plain data for JSON."""
         step, account, target = self.solution.step, self.account, self.question.target()
-        noise = to_plain(step.event)
+        rate = self.solution.sampling_rate
+        noise = to_plain(self.solution.noise)
         data = {
             "mechanism": noise.pop("kind"),
             "epsilon": account.epsilon,
@@ -73,8 +108,8 @@ class Answer:
             "notes": account.notes,
             **noise,
             "steps": self.solution.steps,
-            "sampling": "none" if step.sampling_rate == 1 else self.question.sampling,
-            "sampling_rate": step.sampling_rate,
+            "sampling": self.question.sampling if self.solution.is_sampled else "none",
+            "sampling_rate": rate,
             "group_size": self.question.group_rows,
             **({"expected_trials": trials} if (trials := self.question.expected_trials) else {}),
             "found": self.solution.solved_for,
@@ -83,10 +118,17 @@ class Answer:
             "mu": self.mu,
             "event": to_plain(self.solution.event),
         }
-        if isinstance(step, SampledWithoutReplacement):
-            data |= {"cohort": step.cohort, "population": step.population}
+        match step:
+            case SampledWithoutReplacement():
+                data |= {"cohort": step.cohort, "population": step.population}
+            case TruncatedPoissonSampled():
+                data |= {"max_batch_size": step.max_batch_size, "population": step.population}
+            case RandomAllocation():
+                data |= {"bins": step.bins}
         if second := self.second:
             data["second_engine"] = {"engine": second.engine, "epsilon": second.epsilon, "reason": second.reason}
+        if self.question.curve:
+            data["curve"] = str(self.question.curve)
         if self.card:
             data["guarantee"] = to_plain(self.card)
         return data
@@ -117,12 +159,14 @@ class Answer:
                 f"{per_thousand(other.true_positive_rate)}."
                 for other in others
             )
+        if self.question.curve:
+            yield f"The curves are in {self.question.curve}."
         if self.card:
             yield ""
             yield self.card.as_text()
 
 
-def solve(question: Question, name: str, noise: float | None, noise_at: Callable[[float], Noise]) -> Answer:
+def solve(question: Question, name: str, noise: float | None, noise_at: NoiseAt) -> Answer:
     """Answer a question about one kind of noise.
 
     Args:
@@ -149,7 +193,7 @@ def solve(question: Question, name: str, noise: float | None, noise_at: Callable
     return Answer(question, solution, account, unit, attacks, mu, second, card)
 
 
-def find_missing(question: Question, name: str, noise: float | None, noise_at: Callable[[float], Noise]) -> Solution:
+def find_missing(question: Question, name: str, noise: float | None, noise_at: NoiseAt) -> Solution:
     """Find the number that was left out: the noise, or else the steps, or else the sampling rate.
 
     Without a target nothing is found, and the noise must be given.
@@ -169,11 +213,9 @@ def find_missing(question: Question, name: str, noise: float | None, noise_at: C
                 f"--{name.replace('_', '-')} is missing.",
                 fix="Add it, or a target for which to find it: --epsilon, or --attack-tpr with --fpr.",
             )
-        power = 2 if name == "variance" else 1  # search for a standard deviation, not for its square
-        noise, solved_for = (
-            calibration.calibrate_noise(lambda x: event(x**power, rate), target, relation) ** power,
-            name,
-        )
+        scale = SCALES[name]  # search for a standard deviation, not for its square
+        noise = scale(calibration.calibrate_noise(lambda x: event(scale(x), rate), target, relation))
+        solved_for = name
     elif target is not None:
         known = noise
         if question.steps is None:
@@ -204,9 +246,11 @@ def _describe_solution(answer: Answer) -> str:
         case "steps":
             answer_text = f"steps = {solution.steps:,}, the most"
         case "sampling_rate":
-            answer_text = f"sampling_rate = {round_down(solution.step.sampling_rate, 5)}, the highest"
+            answer_text = f"sampling_rate = {round_down(solution.sampling_rate, 5)}, the highest"
+        case "rho":
+            answer_text = f"rho = {round_down(to_plain(solution.noise)['rho'], 5)}, the largest"
         case name:
-            answer_text = f"{name} = {round_up(to_plain(solution.step.event)[name], 5)}, the smallest"
+            answer_text = f"{name} = {round_up(to_plain(solution.noise)[name], 5)}, the smallest"
     return f"{answer_text} with {target}"
 
 

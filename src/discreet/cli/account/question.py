@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from typer import Option
 
@@ -20,13 +21,46 @@ from discreet.cli.options import (
 )
 from discreet.cli.output import Json
 from discreet.errors import InvalidInput
-from discreet.privacy.events import BestOf, Event, Noise, PoissonSampled, SampledWithoutReplacement
+from discreet.privacy.events import (
+    BestOf,
+    Event,
+    GaussianNoise,
+    Noise,
+    PoissonSampled,
+    RandomAllocation,
+    RandomisedResponse,
+    SampledWithoutReplacement,
+    TruncatedPoissonSampled,
+)
 from discreet.privacy.groups import group_event
 from discreet.privacy.release import Person, Relation
 from discreet.privacy.trial_count import Distribution, named_count
 
 if TYPE_CHECKING:
     from discreet.privacy.calibration import AttackTarget, EpsilonTarget
+
+
+def _check_curve(path: Path | None) -> Path | None:
+    """Refuse a file that can't be drawn or written before anything is computed."""
+    if path is None:
+        return None
+    from discreet.report.privacy_picture import check_curve_path
+
+    return check_curve_path(path)
+
+
+CurveFile: TypeAlias = Annotated[
+    Path | None,
+    Option(
+        metavar="FILE",
+        callback=_check_curve,
+        help="Write epsilon at each delta, and the errors of the best test; FILE ends in .csv, .json, .svg, .pdf, .png "
+        "or .html.",
+    ),
+]
+SampledStep: TypeAlias = (
+    PoissonSampled | SampledWithoutReplacement | TruncatedPoissonSampled | RandomAllocation | RandomisedResponse
+)
 
 LARGE_POPULATION = 10**6  # epsilon depends only on cohort / population, so any large population will do
 
@@ -50,10 +84,20 @@ class Question:
         float | None, number_option(PROBABILITY, "P", "False positive rate of the attack.", default=str(FPR))
     ] = None
     sampling: Annotated[
-        Literal["poisson", "without-replacement"], Option(help="How the units of a step are drawn.")
+        Literal["poisson", "without-replacement", "truncated-poisson", "allocation"],
+        Option(help="How the units of a step are drawn."),
     ] = "poisson"
     cohort: Annotated[int | None, number_option(COUNT, "M", "Units in a step, instead of --sampling-rate.")] = None
-    population: Annotated[int | None, number_option(COUNT, "N", "Number of all units, for --cohort.")] = None
+    population: Annotated[
+        int | None, number_option(COUNT, "N", "Number of all units, for --cohort and --max-batch-size.")
+    ] = None
+    max_batch_size: Annotated[
+        int | None, number_option(COUNT, "B", "Units that a step may hold, for --sampling truncated-poisson.")
+    ] = None
+    bins: Annotated[
+        int | None,
+        number_option(COUNT, "T", "Sums of a pass, for --sampling allocation; --steps then counts passes."),
+    ] = None
     group_size: Annotated[
         int | None,
         number_option(COUNT, "K", "Units that belong to one person and are protected together.", default="1"),
@@ -69,18 +113,22 @@ class Question:
         RelationWord | None,
         Option(
             show_default="add-or-remove",
-            help="Which data sets are neighbours; sampling without replacement allows only replace.",
+            help="Which data sets are neighbours; sampling without replacement and answers allow only replace.",
         ),
     ] = None
     check: Annotated[bool, Option("--check", help="Confirm the result with dp-accounting; takes a second.")] = False
     card: Annotated[bool, Option("--card", help="Add the guarantee card for --unit and --view.")] = False
+    curve: CurveFile = None
     unit: UnitOption = "example"
     view: ViewOption = "server"
     as_json: Json = False
 
     @property
     def rate(self) -> float | None:
-        """The sampling rate, from --sampling-rate or from --cohort and --population. None if neither is given."""
+        """The sampling rate, from --sampling-rate, --cohort and --population, or --bins. None if none is given."""
+        self._check_sampling()
+        if self.sampling == "allocation":
+            return 1 / (self.bins or 1)
         if self.cohort is None:
             if self.population is not None and self.sampling == "poisson":
                 raise InvalidInput("--population needs --cohort, or --sampling without-replacement.")
@@ -91,10 +139,22 @@ class Question:
             raise InvalidInput(f"--cohort must be at most the population, {self.population}, and got {self.cohort}.")
         return self.cohort / self.population
 
+    def _check_sampling(self) -> None:
+        """Refuse options that belong to another way of sampling."""
+        if self.sampling == "allocation" and (self.bins is None or self.sampling_rate is not None or self.cohort):
+            raise InvalidInput("--sampling allocation needs --bins, which takes the place of --sampling-rate.")
+        if self.sampling != "allocation" and self.bins is not None:
+            raise InvalidInput("--bins needs --sampling allocation.")
+        truncates = self.sampling == "truncated-poisson"
+        if truncates and (self.max_batch_size is None or self.population is None):
+            raise InvalidInput("--sampling truncated-poisson needs --max-batch-size and --population.")
+        if not truncates and self.max_batch_size is not None:
+            raise InvalidInput("--max-batch-size needs --sampling truncated-poisson.")
+
     @property
     def neighbours(self) -> Relation:
         """The neighbouring relation, with the default that belongs to the sampling."""
-        if self.sampling == "poisson":
+        if self.sampling != "without-replacement":
             return parse_relation(self.relation or "add-or-remove")
         if self.relation not in (None, "replace"):
             raise InvalidInput(
@@ -149,10 +209,25 @@ class Question:
             )
         return group_event(event, self.group_rows)
 
-    def sampled_event(self, noise: Noise, rate: float) -> PoissonSampled | SampledWithoutReplacement:
+    def sampled_event(self, noise: Noise | RandomisedResponse, rate: float) -> SampledStep:
         """Return the event of one step: the noise on units that are sampled at this rate."""
+        if isinstance(noise, RandomisedResponse):
+            if rate != 1 or self.sampling != "poisson":
+                raise InvalidInput("Randomised response can't be sampled here: every unit answers in every step.")
+            return noise
         if self.sampling == "poisson":
             return PoissonSampled(sampling_rate=rate, event=noise)
+        if self.sampling == "allocation":
+            if not isinstance(noise, GaussianNoise):
+                raise InvalidInput(f"--sampling allocation needs Gaussian noise, and got {noise.kind}.")
+            return RandomAllocation(bins=self.bins or 1, event=noise)
+        if self.sampling == "truncated-poisson":
+            return TruncatedPoissonSampled(
+                sampling_rate=rate,
+                max_batch_size=self.max_batch_size or 1,
+                population=self.population or 1,
+                event=noise,
+            )
         cohort, population = self._cohort_of_rate(rate)
         return SampledWithoutReplacement(cohort=cohort, population=population, event=noise)
 

@@ -1,5 +1,6 @@
 """Survey one column of a table: its type, its values, and the cells that its public range can't encode."""
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,25 @@ from discreet.data.tables.column_remarks import CellKinds
 from discreet.data.tables.table import is_missing
 
 MOST_VALUES = 50  # a text column with more distinct values is not a category
+MOST_YEARS = 130  # of a life: whole numbers from 0 or 1 to more than this, without a gap, are hardly ages
+PERSONS = frozenset(  # words in the name of a column of persons
+    [
+        "patient",
+        "person",
+        "subject",
+        "participant",
+        "user",
+        "customer",
+        "member",
+        "employee",
+        "student",
+        "visitor",
+        "citizen",
+        "resident",
+    ]
+)
+IDENTIFIERS = frozenset(["id", "ids", "pid", "uid", "mrn"])  # the last word of the name of a column of identifiers
+NUMBERS = frozenset(["nr", "no", "num", "number", "key", "code", "name"])  # or this, after a word for a person
 
 
 @dataclass
@@ -87,6 +107,17 @@ class ColumnSurvey:
         return "mixed" if self.numbers else "category" if self.distinct <= MOST_VALUES else "text"
 
     @property
+    def names_persons(self) -> bool:
+        """Whether the cells are probably names of persons, or their numbers: many of them, each in several rows."""
+        if not self.kinds.names_persons or self.distinct <= MOST_VALUES:
+            return False
+        if self.type != "number":
+            return self.type == "text"
+        values = len(self.kinds.distinct)
+        counts_up = self.low in (0, 1) and self.high - self.low + 1 == values > MOST_YEARS
+        return not self.fractions and (counts_up or _is_name_of_persons(self.name))
+
+    @property
     def distinct(self) -> int:
         """Number of distinct values, counted up to one more than the limit."""
         return len(self.seen)
@@ -106,3 +137,11 @@ class ColumnSurvey:
         elif self.distinct <= MOST_VALUES:
             facts["values"] = sorted(self.seen)
         return facts | {"constant": self.is_constant, "outside": self.outside, "unreadable": self.unreadable}
+
+
+def _is_name_of_persons(column: str) -> bool:
+    """Whether a column of this name probably names persons: patient, customer number, patientId; not patient_age."""
+    words = re.split(r"[\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column).lower())
+    persons = [word for word in words if word.removesuffix("s") in PERSONS]
+    last = words[-1]
+    return last in IDENTIFIERS or (bool(persons) and (last == persons[-1] or last in NUMBERS))

@@ -1,10 +1,16 @@
-"""Which persons are held out: each is on one side of a split with all their rows, in every client."""
+"""Which persons are held out: each is on one side of a split with all their rows, in every client and file."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from discreet.data.tables.table import Table
+from discreet.data.tables.table_encoding import read_names
+from discreet.errors import InvalidInput
+from discreet.privacy.release import Person
 
 TRAINING = 0  # the side of rows that are trained on
 
@@ -30,6 +36,37 @@ def split_persons(persons: Sequence[str], clients: NDArray[np.int64], shares: Se
         if own.size:
             sides[own[places[own].argmax()]] = TRAINING  # the last that would be held out, if shares grew
     return np.asarray(sides[which])
+
+
+def check_other_persons(table: Table, person: Person, persons: Collection[str], training: str) -> None:
+    """Refuse a table of validation rows that has rows of persons of the training table.
+
+    Such a person would be on both sides: a score on these rows reveals more about them than the promise counts.
+
+    Args:
+        table: The validation rows.
+        person: The column that names persons.
+        persons: The persons of the training table.
+        training: The name of the training table.
+
+    Raises:
+        InvalidInput: A person is in both tables, or the column is not in this one.
+    """
+    name = Path(table.path).name
+    if person.column not in table.columns:
+        raise InvalidInput(
+            f"{name} must have the column {person.column!r}, which names persons, so that nobody is in {training} too.",
+            fix="Add the column, or hold out persons of the table itself: validation_fraction.",
+        )
+    column, known = table.columns.index(person.column), set(persons)
+    for chunk in table.chunks():
+        for line, found in zip(chunk.rows, read_names(table, chunk, column, "person"), strict=True):
+            if found in known:
+                raise InvalidInput(
+                    f"A person must be in one of {training} and {name}, and the one in {table.row} {line} of {name} is "
+                    "in both.",
+                    fix="Take the rows of such persons out of one table, or hold out persons: validation_fraction.",
+                )
 
 
 def _place(name: str) -> float:

@@ -31,8 +31,8 @@ def starter_toml(survey: Survey) -> str:
     document.add("taken_from_data", tomlkit.item(True).comment("delete once every bound below is publicly known"))
     columns = tomlkit.table()
     for column in survey.columns:
-        columns.add(column.name, _describe_column(column, column.type == "number"))
-    columns.add(survey.label.name, _describe_column(survey.label, _is_numeric_label(survey.label)).comment("the label"))
+        columns.add(column.name, _describe_column(column, column.type == "number", column.names_persons))
+    columns.add(survey.label.name, _describe_label(survey.label))
     document.add("columns", columns)
     return tomlkit.dumps(document)
 
@@ -55,12 +55,18 @@ def _is_numeric_label(label: ColumnSurvey) -> bool:
     return label.type == "number" and not are_classes
 
 
-def _describe_column(column: ColumnSurvey, numeric: bool) -> Item:
+def _describe_label(label: ColumnSurvey) -> Item:
+    item = _describe_column(label, _is_numeric_label(label), names_persons=False)
+    reason = item.trivia.comment.removeprefix("# ")
+    return item.comment(f"the label, which must have a range: {reason}" if reason else "the label")
+
+
+def _describe_column(column: ColumnSurvey, numeric: bool, names_persons: bool) -> Item:
     if column.type == "date" and column.kinds.first_day < column.kinds.last_day:
         days = tomlkit.inline_table()
         days.update({"first": column.kinds.first_day, "last": column.kinds.last_day})
         return days
-    if reason := _reason_to_ignore(column, numeric):
+    if reason := _reason_to_ignore(column, numeric, names_persons):
         return tomlkit.string("ignore").comment(reason)
     table = tomlkit.inline_table()
     if numeric:
@@ -72,13 +78,13 @@ def _describe_column(column: ColumnSurvey, numeric: bool) -> Item:
     return table
 
 
-def _reason_to_ignore(column: ColumnSurvey, numeric: bool) -> str:
+def _reason_to_ignore(column: ColumnSurvey, numeric: bool, names_persons: bool) -> str:
     """Return why the starter leaves a column out. Empty if it does not."""
     if column.type == "empty":
         return "it has no values"
     if column.kinds.have_decimal_commas:
         return "numbers with a decimal comma: write them with a decimal point, then give { min, max }"
-    if column.type == "text" and column.kinds.names_persons:
+    if names_persons:
         return "it probably names persons"
     if column.type == "text":
         return "free text"

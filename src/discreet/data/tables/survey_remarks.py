@@ -5,19 +5,23 @@ from collections.abc import Iterator, Mapping
 
 from discreet.data.tables.column_kinds import DateRange, HashedText, InputColumn, Range
 from discreet.data.tables.column_survey import MOST_VALUES, ColumnSurvey
+from discreet.data.tables.table_encoding import MISSING_REMEDY
 
 MANY_OUTSIDE = 0.05  # the share of cells outside the public range, from which there is a remark
 
 
-def find_problems(column: ColumnSurvey, known: dict[str, InputColumn], row: str) -> list[str]:
-    """Describe what is wrong with a column."""
+def find_problems(
+    column: ColumnSurvey, known: dict[str, InputColumn], row: str, *, is_label: bool = False
+) -> list[str]:
+    """Describe what is wrong with a column, and the remedy for missing cells. A label can't be ignored."""
     if column.name in known:
         more = f" ({column.unreadable} such cells in this column.)" if column.unreadable > 1 else ""
         return [column.first_problem + more] if column.unreadable else []
     problems = []
     if column.missing:
         times = count_rows(column.missing)
-        problems.append(f"Column {column.name!r} is missing in {times}, first in {row} {column.missing_at}.")
+        where = f"Column {column.name!r} is missing in {times}, first in {row} {column.missing_at}."
+        problems.append(f"{where} {'Drop these rows' if is_label else MISSING_REMEDY}.")
     if column.type == "mixed" and column.distinct > MOST_VALUES:
         problem = f"Column {column.name!r} has {column.numbers} numbers and {column.texts} texts"
         problems.append(f"{problem}{_name_commas(column, row)}.")
@@ -48,18 +52,27 @@ def remark_on_column(column: ColumnSurvey, public_range: InputColumn | None, row
     is_category = column.type == "mixed" and column.distinct <= MOST_VALUES  # else it is a problem
     if not remarks and is_category and (commas := _name_commas(column, row)):
         yield f"Column {column.name!r} has {column.numbers} numbers and {column.texts} texts{commas}."
-    if remarks or column.type != "text":
-        return
     buckets = "{ text_buckets = 64 } in the ranges counts its words in 64 inputs"
-    if column.kinds.names_persons:
+    if not remarks and column.names_persons:
+        values = "whole numbers" if column.type == "number" else "values of one word"
+        other = "give it its public { min, max }" if column.type == "number" else buckets
         yield (
-            f"Column {column.name!r} probably names persons: it has {len(column.kinds.distinct):,} values of one word, "
+            f"Column {column.name!r} probably names persons: it has {len(column.kinds.distinct):,} {values}, "
             f'in several rows each. If so, leave it out of the inputs ("ignore" in the ranges), and promise for a '
             f"person: discreet init --unit person:{column.name}:ROWS, where ROWS is the most rows that a person may "
-            f"have. If not, {buckets}."
+            f"have. If not, {other}."
         )
-    else:
+    elif not remarks and column.type == "text":
         yield f'Column {column.name!r} is free text: {buckets}; or set it to "ignore".'
+
+
+def find_label_problems(label: ColumnSurvey, row: str) -> Iterator[str]:
+    """Yield that a label without a range has decimal commas: as text it can't be predicted as a number."""
+    if label.kinds.have_decimal_commas:
+        yield (
+            f"The label {label.name!r} has numbers with a decimal comma, first in {row} {label.kinds.comma_at}: write "
+            "them with a decimal point. As it stands the label is text, for which --write-ranges knows no range."
+        )
 
 
 def remark_on_values(column: ColumnSurvey) -> Iterator[str]:

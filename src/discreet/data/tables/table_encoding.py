@@ -19,6 +19,8 @@ from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
 from discreet.privacy.release import Person
 
+MISSING_REMEDY = 'Fill missing cells with a public constant, drop their rows, or set the column to "ignore"'
+
 
 @dataclass(frozen=True)
 class Encoding:
@@ -151,7 +153,7 @@ def encode_table(table: Table, encoding: Encoding, person: Person | None = None)
     persons: list[str] = []
     person_rows = None if person is None else PersonRows(person)
     for chunk in table.chunks():
-        names = _read_names(table, chunk, encoding.client_column, "client")
+        names = read_names(table, chunk, encoding.client_column, "client")
         owners.append(np.array([clients.setdefault(name, len(clients)) for name in names]))
         inputs.append(np.hstack([encode_inputs(table, chunk, index, column) for index, column in encoding.features]))
         targets.append(encode_targets(table, chunk, encoding.label_column, encoding.label))
@@ -207,7 +209,7 @@ def _read_column(table: Table, chunk: Chunk, index: int, column: InputColumn) ->
 
 def _read_persons(table: Table, chunk: Chunk, encoding: Encoding) -> Sequence[str]:
     """Return the person of each row of the chunk; nothing if the privacy unit is not a person."""
-    return () if encoding.person_column is None else _read_names(table, chunk, encoding.person_column, "person")
+    return () if encoding.person_column is None else read_names(table, chunk, encoding.person_column, "person")
 
 
 def _select_rows(persons: Sequence[str], clients: Sequence[str], person_rows: PersonRows | None) -> NDArray[np.bool_]:
@@ -217,7 +219,7 @@ def _select_rows(persons: Sequence[str], clients: Sequence[str], person_rows: Pe
     return np.array([person_rows.uses(*row) for row in zip(persons, clients, strict=True)], dtype=np.bool_)
 
 
-def _read_names(table: Table, chunk: Chunk, index: int, what: str) -> Sequence[str]:
+def read_names(table: Table, chunk: Chunk, index: int, what: str) -> Sequence[str]:
     """Return the cells of a column that must name a client or a person in every row."""
     names = as_texts(chunk.cells(index))
     for row, name in zip(chunk.rows, names, strict=True):
@@ -236,7 +238,7 @@ def unreadable_cell_error(cell: str, column: InputColumn, table: Table, index: i
     if is_missing(cell):
         return InvalidInput(
             f"{where}: the value is missing.",
-            fix='Fill it with a public constant, drop the row, or set the column to "ignore".',
+            fix=f"{MISSING_REMEDY}.",
         )
     return InvalidInput(
         f"{where} must be {column.cell_rule}, and got {cell!r:.40}.", fix="Correct the cell, or the column's range."

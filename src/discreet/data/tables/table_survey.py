@@ -12,6 +12,7 @@ from discreet.data.tables.ranges import Ranges
 from discreet.data.tables.survey_remarks import (
     count_rows,
     describe_rows,
+    find_label_problems,
     find_problems,
     remark_on_column,
     remark_on_values,
@@ -70,8 +71,18 @@ class Survey:
         }
 
 
-def survey_table(table: Table, *, client: str, label: str, ranges: Ranges | None = None) -> Survey:
-    """Read the whole table once. Problems are collected, not raised."""
+def survey_table(
+    table: Table, *, client: str, label: str, ranges: Ranges | None = None, writes_ranges: bool = False
+) -> Survey:
+    """Read the whole table once. Problems are collected, not raised.
+
+    Args:
+        table: The table.
+        client: Name of the column that names the client.
+        label: Name of the column to predict.
+        ranges: Public ranges to check the table against.
+        writes_ranges: Whether a file of ranges is written next, so that no note advises it.
+    """
     features = [(index, ColumnSurvey(name)) for index, name in table.features(client, label)]
     target, client_column = ColumnSurvey(label), table.columns.index(client)
     surveyed = [*features, (table.columns.index(label), target)]
@@ -101,7 +112,10 @@ def survey_table(table: Table, *, client: str, label: str, ranges: Ranges | None
     problems += [] if sizes else [f"{table.path} has no rows with a client."]
     ignored = {name for name, column in ranges.columns.items() if column == "ignore"} if ranges else set()
     used = [column for _, column in surveyed if column.name not in ignored]
-    problems += [problem for column in used for problem in find_problems(column, known, table.row)]
+    problems += [
+        problem for column in used for problem in find_problems(column, known, table.row, is_label=column is target)
+    ]
+    problems += [] if known else find_label_problems(target, table.row)
     if not known and sizes and target.distinct < 2:
         problems.append(f"The label {label!r} has one value only: there is nothing to learn.")
     remarked = [column for _, column in features if column.name not in ignored]
@@ -113,9 +127,9 @@ def survey_table(table: Table, *, client: str, label: str, ranges: Ranges | None
         if column.is_constant
     ]
     notes += describe_rows(sizes, copies)
-    if ranges is None:
+    if ranges is None and not writes_ranges:
         notes.append("Training needs a file with public ranges: --write-ranges FILE writes a starter file.")
-    elif ranges.taken_from_data:
+    elif ranges is not None and ranges.taken_from_data:
         notes.append(
             "The ranges say that they were taken from the data, so no guarantee covers what they reveal: training "
             "refuses them, unless it gets --accept-data-ranges."

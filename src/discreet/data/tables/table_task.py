@@ -15,7 +15,7 @@ from discreet.data.data_facts import DataFacts
 from discreet.data.federation import Federation
 from discreet.data.tables.column_kinds import DateRange, HashedText, Range, Values
 from discreet.data.tables.file_reader import open_csv, open_parquet, open_table
-from discreet.data.tables.person_sides import TRAINING, split_persons
+from discreet.data.tables.person_sides import TRAINING, check_other_persons, split_persons
 from discreet.data.tables.ranges import Ranges, find_file, load_ranges
 from discreet.data.tables.table import Table
 from discreet.data.tables.table_columns import TableColumns
@@ -76,7 +76,7 @@ class TableTask:
         inputs_by_name = {name: replace(column) for name, column in encoding.named_features}  # without what they cached
         columns = TableColumns(inputs=inputs_by_name, label=self.label, target=replace(encoding.label))
         inputs, targets = rows.tensors()
-        validation = None if self.validation_path is None else self._read_validation(columns, paths)
+        validation = None if self.validation_path is None else self._read_validation(columns, paths, rows, person)
         sides = self._sides(rows)
         if sides is None:
             train, test = split_held_out(rows.sizes, self.test_fraction, generator)
@@ -132,10 +132,18 @@ class TableTask:
             return tuple(np.bincount(rows.clients[sides == TRAINING], minlength=len(rows.sizes)).tolist())
         return tuple(training_size(size, self.test_fraction, self.validation_fraction) for size in rows.sizes)
 
-    def _read_validation(self, columns: TableColumns, paths: Paths) -> tuple[Tensor, Tensor]:
-        """Read the table of validation rows, which needs the inputs and the label alone."""
+    def _read_validation(
+        self, columns: TableColumns, paths: Paths, rows: EncodedTable, person: Person | None
+    ) -> tuple[Tensor, Tensor]:
+        """Read the table of validation rows, which needs the inputs, the label and, in a promise for one, the person.
+
+        Raises:
+            InvalidInput: A person has rows in both tables.
+        """
         assert self.validation_path is not None
         table = open_table(find_file(self.validation_path, paths.folder))
+        if person is not None:
+            check_other_persons(table, person, rows.persons or (), Path(self.path).name)
         inputs, targets = columns.encode_labelled(table)
         return torch.from_numpy(inputs), torch.from_numpy(targets)
 
@@ -320,5 +328,9 @@ def _describe_data(source: TableTask, encoding: Encoding, ranges: Ranges, person
     if source.validation_fraction:
         facts.append(fill("data.validation" if person is None else "data.validation_persons", share=validation))
     if source.validation_path is not None:
-        facts.append(fill("data.validation_file", file=Path(source.validation_path).name))
+        name = Path(source.validation_path).name
+        if person is None:
+            facts.append(fill("data.validation_file", file=name))
+        else:
+            facts.append(fill("data.validation_file_persons", file=name, column=person.column))
     return tuple(facts)

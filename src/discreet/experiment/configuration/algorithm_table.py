@@ -2,13 +2,13 @@
 
 import inspect
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator
 
 from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.recipes.argument_names import check_recipe_arguments
 from discreet.algorithms.recipes.recipe_arguments import validate_arguments
 from discreet.algorithms.recipes.registry import RECIPES
 from discreet.errors import InvalidInput
@@ -26,7 +26,7 @@ def build_algorithm(given: Any) -> Any:
             f"There is no recipe {name!r}.", fix=f"There are: {', '.join(RECIPES)}; or your own: file.py:function."
         )
     recipe = RECIPES[name]
-    _check(name, recipe.parameters, arguments)
+    check_recipe_arguments(f"algorithm: the recipe {name!r}", recipe.parameters, arguments)
     return recipe(**arguments)
 
 
@@ -42,7 +42,7 @@ def build_own_algorithm(reference: str, arguments: Mapping[str, Any], folder: Pa
     function = run_code(find_code(reference, folder, arguments), trust)
     if not callable(function):
         raise InvalidInput(f"{reference} must be a function that returns an Algorithm, and is no function.")
-    _check(reference, inspect.signature(function).parameters, arguments)
+    check_recipe_arguments(f"algorithm: the recipe {reference!r}", inspect.signature(function).parameters, arguments)
     try:
         validated = validate_arguments(function, arguments)
     except NameError as error:  # an annotation that is only a text
@@ -57,24 +57,6 @@ def takes_field(table: Any, field: str) -> bool:
     """Return whether an [algorithm] table can have this field. Only for the recipes of this package that is known."""
     name = table.get("recipe") if isinstance(table, Mapping) else None
     return name not in RECIPES or field in RECIPES[name].parameters
-
-
-def _check(name: str, parameters: Mapping[str, inspect.Parameter], arguments: Mapping[str, Any]) -> None:
-    """Refuse arguments that the recipe doesn't take, and name those that are missing."""
-    for key in arguments:
-        if key not in parameters:
-            near = get_close_matches(key, parameters, n=1)
-            raise InvalidInput(
-                f"algorithm: the recipe {name!r} takes no {key!r}"
-                + (f" (did you mean {near[0]!r}?)." if near else "."),
-                fix=f"It takes: {', '.join(parameters)}.",
-            )
-    missing = [key for key, each in parameters.items() if each.default is each.empty and key not in arguments]
-    if missing:
-        raise InvalidInput(
-            f"algorithm: the recipe {name!r} needs {' and '.join(missing)}.",
-            fix=f"It takes: {', '.join(parameters)}.",
-        )
 
 
 AnyAlgorithm: TypeAlias = Annotated[Algorithm, BeforeValidator(build_algorithm)]

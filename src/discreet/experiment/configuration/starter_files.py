@@ -90,7 +90,8 @@ def starter_file(
     not_inputs = {client, label, *([unit.column] if isinstance(unit, Person) else [])}
     person = unit if isinstance(unit, Person) else None
     shape = _read_shape(table, client, not_inputs | _ignored_columns(ranges, beside), person)
-    return OWN_TABLE.format(table=lines, **promise_texts(unit, against, shape)) + OPTIONS
+    held_out = "each client's rows" if person is None else "the persons, with all their rows"
+    return OWN_TABLE.format(table=lines, held_out=held_out, **promise_texts(unit, against, shape)) + OPTIONS
 
 
 def _relative_path(path: Path, folder: Path) -> str:
@@ -132,7 +133,7 @@ model = {{ kind = "linear" }}      # or {{ kind = "mlp" }}, or your own: {{ kind
 
 [task]                           # `discreet data check` says whether the table fits
 {table}
-test_fraction = 0.2              # of each client's rows, kept for evaluation, which no guarantee covers
+test_fraction = 0.2              # of {held_out}, kept for evaluation, which no guarantee covers
 
 [privacy]                        # the promise; the noise is computed from it
 unit = {unit}

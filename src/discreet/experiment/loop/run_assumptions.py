@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from discreet.algorithms import failure_odds
 from discreet.algorithms.declarations import trusted_parts
 from discreet.experiment.promise import person_bound
 from discreet.experiment.promise.released_rounds import ReleasedRound
@@ -12,7 +11,6 @@ from discreet.experiment.terms import Terms
 from discreet.privacy.card_lines import Line, as_line, one_unit_line
 from discreet.privacy.release import Release
 from discreet.privacy.wording import join_names, round_up
-from discreet.secure_sums.secagg.degree import Degree
 from discreet.words import fill
 
 if TYPE_CHECKING:
@@ -38,12 +36,19 @@ class CountedRounds:
     shared: bool
 
 
-def run_assumptions(terms: Terms, rounds: CountedRounds) -> list[Line]:
-    """List what every guarantee of a run assumes, whatever it protects."""
+def run_assumptions(terms: Terms, rounds: CountedRounds, odds: Sequence[Line]) -> list[Line]:
+    """List what every guarantee of a run assumes, whatever it protects.
+
+    Args:
+        terms: The run.
+        rounds: The rounds that are counted.
+        odds: How likely the sums of these rounds fail, or those of all trials if the run is one trial of a search.
+    """
     return [
         *_machine_lines(terms),
         *_own_part_lines(terms),
-        *_sum_lines(terms, rounds.counted),
+        *_sum_lines(terms),
+        *odds,
         *_other_release_lines(terms, rounds),
         *_plan_lines(terms, rounds),
         *_leaving_lines(terms, rounds.completed),
@@ -108,35 +113,12 @@ def _own_part_lines(terms: Terms) -> Iterator[Line]:
         yield Line(terms.isolation_note, "program")
 
 
-def _sum_lines(terms: Terms, counted: int) -> Iterator[Line]:
-    """Yield how secure sums were made, and how likely their numbers fail."""
-    sums = counted if terms.algorithm.standardisation is None else counted + 2  # moments count for at most two rounds
+def _sum_lines(terms: Terms) -> Iterator[Line]:
+    """Yield how secure sums were made."""
     if terms.algorithm.aggregation.is_secure and terms.algorithm.mechanism.integer_shares is not None:
-        degree = terms.settings.engine.mask_degree(terms.algorithm, terms.population)
-        if degree is None:
+        if terms.settings.engine.mask_degree(terms.algorithm, terms.population) is None:
             yield Line(fill("assumes.sums_in_clear"), "machine")
-        else:
-            yield from _mask_graph_line(degree, sums)
         yield Line(fill("assumes.lattice"), "method")
-    for odds in failure_odds.describe_failure_odds(terms.algorithm, terms.population, sums):
-        yield Line(odds, "method")
-
-
-def _mask_graph_line(degree: Degree, rounds: int) -> Iterator[Line]:
-    """Yield the odds of a sparse mask graph. Nothing if every client shares masks with every other."""
-    if degree.assumptions is None:
-        return
-    assumed, every = degree.assumptions, rounds * degree.assumptions.chance  # each round may have a session of its own
-    sentence = fill(
-        "assumes.mask_graph",
-        neighbours=degree.neighbours,
-        colluding=f"{assumed.colluding:.0%}",
-        leaving=f"{assumed.leaving:.0%}",
-        bits=f"{assumed.security_bits:g}",
-        rounds=f"{rounds:,}",
-        probability=round_up(every, 2),
-    )
-    yield Line(sentence, "method")
 
 
 def _other_release_lines(terms: Terms, rounds: CountedRounds) -> Iterator[Line]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.algorithms import claims
 from discreet.algorithms.declarations import trusted_parts
 from discreet.experiment.loop.run_assumptions import CountedRounds, release_lines, run_assumptions
+from discreet.experiment.loop.sum_odds import run_odds
 from discreet.experiment.metrics import list_metrics
 from discreet.experiment.promise import person_bound, run_spending
 from discreet.experiment.promise.promise import client_groups
@@ -52,16 +53,17 @@ def name_search(line: Line) -> Line:
     return Line(changed.get(str(line), str(line)), line.source)
 
 
-def trial_assumptions(terms: Terms, releases: Sequence[Release], *, shared: bool) -> list[Line]:
+def trial_assumptions(terms: Terms, releases: Sequence[Release], odds: Sequence[Line], *, shared: bool) -> list[Line]:
     """List what the price of one trial of a search assumes, also if another trial is the one that is released.
 
     Args:
         terms: The trial.
         releases: What the card of the search is about.
+        odds: How likely the sums of all trials fail.
         shared: Whether other runs use the same ledger.
     """
     own = [line for release in releases for line in release_lines(terms, terms.algorithm, release)]
-    whole = run_assumptions(terms, CountedRounds(terms.rounds, terms.rounds, None, (), shared))
+    whole = run_assumptions(terms, CountedRounds(terms.rounds, terms.rounds, None, (), shared), odds)
     return [name_search(line) for line in (*own, *whole)]
 
 
@@ -76,6 +78,7 @@ def certify_run(
     code_stamps: Collection[str] = (),
     is_stop_chosen: bool = False,
     search: SearchTerms | None = None,
+    odds: Sequence[Line] | None = None,
 ) -> list[Guarantee]:
     """Certify every guarantee of the first `completed` rounds, the promised one first.
 
@@ -88,6 +91,7 @@ def certify_run(
         is_stop_chosen: Whether someone who saw the rounds decided that no more follow. What they saw may be the reason,
             so all rounds of the plan are counted: the rounds that were left out count as planned.
         search: What a search adds, if the run is the trial that it releases.
+        odds: How likely the sums of all trials of a search fail. None for a run that is no trial, which has its own.
     """
     counted = terms.rounds if is_stop_chosen else completed
     if is_stop_chosen and released is not None:
@@ -96,7 +100,8 @@ def certify_run(
     mark = None if state is None else LedgerMark(head=state["head"], length=state["records"])
     delta = terms.privacy.delta if terms.privacy else run_spending.DEFAULT_DELTA
     others = () if terms.deployment is None else terms.deployment.other_runs()
-    cards, assumed = [], run_assumptions(terms, CountedRounds(completed, counted, released, others, shared))
+    failing = run_odds(terms, counted) if odds is None else odds
+    cards, assumed = [], run_assumptions(terms, CountedRounds(completed, counted, released, others, shared), failing)
     if search is not None:
         assumed = [*(name_search(line) for line in assumed), *search.assumptions]
     evaluated = terms.metric_names if metrics is None else metrics
@@ -114,7 +119,7 @@ def certify_run(
                 release,
                 delta,
                 assumptions=list(dict.fromkeys([*release_lines(terms, kind.algorithm, release), *assumed])),
-                not_covered=[*_large_delta_line(terms, release.unit, delta), *uncovered],
+                not_covered=[*large_delta_line(terms, release.unit, delta), *uncovered],
                 claims=[
                     *(_certify_claim(claim, delta) for claim in stated if claim.release.unit == release.unit),
                     *(() if search is None else search.claims),
@@ -192,7 +197,7 @@ def _large_delta_data(terms: Terms, cards: Sequence[Guarantee]) -> dict[str, str
     return {"delta_warning": said[0]} if said else {}
 
 
-def _large_delta_line(terms: Terms, unit: Unit, delta: float) -> Iterator[Line]:
+def large_delta_line(terms: Terms, unit: Unit, delta: float) -> Iterator[Line]:
     """Yield that δ allows publishing one unit in full, where it is as large as one over their number."""
     if is_delta_large(terms.population, unit, delta, terms.data.distinct_examples):
         yield Line(fill("not_covered.large_delta"), "method")

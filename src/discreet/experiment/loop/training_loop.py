@@ -103,6 +103,8 @@ def start_loop(
         fingerprint=fingerprint.take_fingerprint(job),
         code=read_code_version().stamp,
         model_files=fingerprint.own_files(job.folder, job.resolved_text, fingerprint.MODEL_TABLES),
+        examples=job.population.examples,
+        max_multiplicity=job.population.max_multiplicity,
     )
     asked: tuple[Ledger, Ticket] | None = None
     if ledger is not None:

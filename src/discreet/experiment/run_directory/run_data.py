@@ -45,7 +45,11 @@ class Promise:
 
 @dataclass(frozen=True)
 class RunData:
-    """One run, read from its directory alone. `problems` says what could not be read."""
+    """One run, read from its directory alone. `problems` says what could not be read.
+
+    `attacks` are those that the owner has made on the run; they are about private data. `audits` are what audits
+    measured, as their file holds it.
+    """
 
     name: str
     resolved_text: str
@@ -59,6 +63,8 @@ class RunData:
     guarantees: tuple[Guarantee, ...]
     chain: Chain | None
     problems: tuple[str, ...]
+    attacks: tuple[dict[str, Any], ...] = ()
+    audits: tuple[dict[str, Any], ...] = ()
 
     @property
     def planned_rounds(self) -> int | None:
@@ -189,6 +195,8 @@ def read_run(run_dir: Path) -> RunData:
             fix="Name a directory that `discreet run` has made.",
         )
     outcome = files.outcome()
+    attacks = [(kind, files.json(name)) for kind, name in run_files.ATTACKS.items()]
+    audits = (files.json(run_files.AUDIT) or {}).get("audits")
     return RunData(
         name=run_dir.resolve().name,
         resolved_text=files.text(run_files.RESOLVED),
@@ -202,6 +210,8 @@ def read_run(run_dir: Path) -> RunData:
         guarantees=tuple(_read_guarantees(outcome.get("guarantees"), files.problems)),
         chain=_read_chain(run_dir / run_files.LEDGER, files.problems),
         problems=tuple(files.problems),
+        attacks=tuple(found for kind, found in attacks if found and found.get("attack") == kind),
+        audits=tuple(audits) if isinstance(audits, list) else (),
     )
 
 

@@ -12,6 +12,8 @@ from discreet.errors import InvalidInput
 
 RESOLVED, SOURCE, IDENTITY, ENVIRONMENT = "resolved.toml", "experiment.toml", "run.json", "environment.json"
 ROUNDS, OUTCOME, LEDGER, TABLE = "rounds.jsonl", "guarantee.json", "ledger.jsonl", "table.json"
+ATTACKS = {kind: f"attack_{kind}.json" for kind in ("membership", "inversion", "labels")}
+AUDIT = "audit.json"
 NAMES = (RESOLVED, SOURCE, IDENTITY, ENVIRONMENT, ROUNDS, OUTCOME)
 
 RoundRecord: TypeAlias = dict[str, Any]  # a line of rounds.jsonl; no guarantee covers any of it but `epsilon`

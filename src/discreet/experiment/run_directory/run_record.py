@@ -11,6 +11,8 @@ model.safetensors         the model at the end
 guarantee.json, .txt      what is certified about the run
 report.html               the report; report-public.html, the one to publish
 brief.html                one page to decide by, if somebody asked for it; brief-public.html, the one to publish
+attack_*.json             what `discreet audit --attack` found; it is about private data, and never published
+audit.json                what `discreet audit` measured
 exported.*                what `discreet export` wrote; model_card.md, and model_card-public.md, the one to publish
 
 All from model.safetensors on are written when a run has ended or was stopped, and removed when it is resumed.
@@ -22,7 +24,7 @@ import os
 import secrets
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -47,7 +49,7 @@ log = get_log(__name__)
 
 PAGES = ("brief-public.html", "brief.html", "report-public.html", "report.html")
 MODEL = "model.safetensors"
-OUTCOME = ("guarantee.json", "guarantee.txt", *PAGES, MODEL)
+OUTCOME = (run_files.AUDIT, "guarantee.json", "guarantee.txt", *PAGES, *run_files.ATTACKS.values(), MODEL)
 EXPORTED = {
     "onnx": "exported.onnx",
     "torchscript": "exported.pt",
@@ -72,6 +74,8 @@ class RunIdentity:
         fingerprint: Digests of data and code. None for a run of an older version, which can be read but not resumed.
         code: The stamp of the code that started the run. None for a run of an older version.
         model_files: Name and digest of the user's files that build the model, for whoever loads it later.
+        examples: Number of examples of each client, which is public. Empty for a run of an older version.
+        max_multiplicity: Number of clients that may hold the same example.
     """
 
     id: str
@@ -84,6 +88,8 @@ class RunIdentity:
     fingerprint: Fingerprint | None = None
     code: str | None = None
     model_files: Sequence[str] = ()
+    examples: Sequence[int] = ()
+    max_multiplicity: int = 1
 
     @classmethod
     def read(cls, data: dict[str, Any]) -> "RunIdentity":
@@ -227,19 +233,20 @@ class RunRecord:
         write_durably(self.path / "model.safetensors", tensor_bytes(model))
         self.write_card(guarantee, card)
 
-    def publish(self, path: Path, ledger: Path | None) -> "RunRecord":
+    def publish(self, path: Path, ledger: Path | None, leave_out: Collection[str] = ("epsilon",)) -> "RunRecord":
         """Write a finished run once more, as the best trial of a search; its card is still to be written.
 
-        The ε of single rounds is left out: it is that of the trial alone, and the trial was chosen among others. So is
-        when the trial began, which shows how many were made before.
+        When the trial began is left out, which shows how many were made before.
 
         Args:
             path: Where to create the directory.
             ledger: The ledger that counts the search. None if nothing is counted.
+            leave_out: What to leave out of each round. The ε of single rounds is that of the trial alone, and the trial
+                was chosen among others; a first round that is slow shows that no trial was made before.
         """
         names = ("resolved.toml", "environment.json", run_files.TABLE, "experiment.toml")
         texts = {name: self.read_text(name) for name in names if (self.path / name).exists()}
-        rounds = [{key: value for key, value in line.items() if key != "epsilon"} for line in self.read_rounds()]
+        rounds = [{key: value for key, value in line.items() if key not in leave_out} for line in self.read_rounds()]
         texts["rounds.jsonl"] = "".join(json.dumps(line) + "\n" for line in rounds)
         known = json.loads(texts["environment.json"])
         known.pop("started", None)
@@ -255,6 +262,13 @@ class RunRecord:
         """Write the card of a run that has a model."""
         write_durably(self.path / "guarantee.txt", f"{card}\n".encode())
         write_durably(self.path / "guarantee.json", _json_bytes(guarantee))  # last: with it the run counts as ended
+
+    def write_attack(self, found: Mapping[str, Any]) -> Path:
+        """Write what an attack on the run found, and return its path. An earlier attack of its kind is replaced."""
+        path = self.path / run_files.ATTACKS[found["attack"]]
+        with explain_os_errors("attack's file", path):
+            write_durably(path, _json_bytes(found))
+        return path
 
     def remove_card(self) -> None:
         """Remove the card and all pages made from it, since a search that goes on spends more than they say."""

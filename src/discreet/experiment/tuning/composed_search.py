@@ -66,6 +66,11 @@ class ComposedPlan:
     def whole_epsilon(self) -> float | None:
         return None if self.budget is None else self.budget.epsilon
 
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings of a promise that says little."""
+        return [] if self.budget is None else training_job(self.reference, self.budget.epsilon).terms.promise_warnings()
+
 
 @dataclass(frozen=True)
 class SearchEnd:

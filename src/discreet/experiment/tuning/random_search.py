@@ -3,7 +3,6 @@
 import random
 import secrets
 import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,9 +14,11 @@ from discreet.experiment.job import Job
 from discreet.experiment.loop import run_guarantees
 from discreet.experiment.loop import training_loop as loop
 from discreet.experiment.loop.outcome import Outcome
+from discreet.experiment.loop.sum_odds import TrialNumber, search_odds
 from discreet.experiment.promise.budget_check import check_budgets
 from discreet.experiment.run_directory.run_record import RunRecord, explain_os_errors
 from discreet.experiment.tuning import search_price
+from discreet.experiment.tuning.hidden_trials import hidden_folder
 from discreet.experiment.tuning.search_files import LEDGER, open_shared
 from discreet.experiment.tuning.search_space import Point, draw_candidates
 from discreet.experiment.tuning.trial_jobs import TrialBuilder, check_private, training_job
@@ -49,6 +50,7 @@ class RandomPlan:
         delta: The δ of the promise.
         naive: The ε that a report of the best trial alone would print: the largest of any candidate.
         budget: What the search's own ledger allows.
+        warnings: Warnings of a promise that says little.
     """
 
     tune: Tune
@@ -59,6 +61,7 @@ class RandomPlan:
     delta: float
     naive: float
     budget: Budget
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,8 @@ def plan_search(builder: TrialBuilder, watch: OnProgress, shared: Path | None = 
         check_budgets(book.budgets, first.privacy, first.algorithm, first.population, str(shared))
         book.check(whole)
     budget = search_price.whole_budget(first, promised, asked)
-    return RandomPlan(tune, candidates, scorer, whole, epsilon, delta, naive, budget)
+    warnings = training_job(first, epsilon).terms.promise_warnings()  # of what the card will say
+    return RandomPlan(tune, candidates, scorer, whole, epsilon, delta, naive, budget, tuple(warnings))
 
 
 def open_ledger(plan: RandomPlan, folder: Path, shared: Path | None) -> Path:
@@ -154,11 +158,11 @@ def run_search(
     book.commit(book.reserve(f"search {secrets.token_hex(8)}", plan.whole), plan.whole)
     trials = (draw or (lambda: draw_count(plan.tune.trial_count)))()
     best: Winner | None = None
-    with tempfile.TemporaryDirectory(prefix="discreet-search-") as hidden, silence_events():
+    with hidden_folder() as hidden, silence_events():
         for _ in range(trials):
             settings = secrets.choice(plan.candidates)
             # an error may name the folder, so its name must not count the trials
-            ended, score = _play_trial(builder, plan, settings, Path(hidden) / secrets.token_hex(8))
+            ended, score = _play_trial(builder, plan, settings, hidden / secrets.token_hex(8))
             if best is None or _is_better(plan.tune, score, best.score):
                 if best is not None:
                     shutil.rmtree(best.record.path.parent)
@@ -186,16 +190,26 @@ def _is_better(tune: Tune, score: float, best: float) -> bool:
 def _publish(builder: TrialBuilder, plan: RandomPlan, best: Winner, path: Path, book: Ledger) -> Winner:
     """Write the best trial with the card of the whole search."""
     job = training_job(builder.build(best.settings), plan.tune.epsilon)
-    record = best.record.publish(path, book.path.resolve())
+    record = best.record.publish(path, book.path.resolve(), leave_out=("epsilon", "seconds"))
     drawn = Line(fill("assumes.drawn_settings", candidates=len(plan.candidates)), "program")
     is_shared = book.path.resolve().parent != path.resolve().parent
     # of all candidates, not of those that were played: which these were stays secret
     others = [training_job(builder.build(point), plan.tune.epsilon).terms for point in plan.candidates]
-    assumed = [line for each in others for line in run_guarantees.trial_assumptions(each, plan.whole, shared=is_shared)]
+    odds = search_odds(others, TrialNumber(plan.tune.trial_count.mean, is_secret=True))
+    assumed = [
+        line for each in others for line in run_guarantees.trial_assumptions(each, plan.whole, odds, shared=is_shared)
+    ]
     terms = search_price.search_terms(job, plan.scorer, plan.whole, [drawn, *assumed], naive=plan.naive)
     stamps = best.record.code_stamps()
     cards = run_guarantees.certify_run(
-        job.terms, job.rounds, book, shared=is_shared, metrics=best.metrics, code_stamps=stamps, search=terms
+        job.terms,
+        job.rounds,
+        book,
+        shared=is_shared,
+        metrics=best.metrics,
+        code_stamps=stamps,
+        search=terms,
+        odds=odds,
     )
     data = run_guarantees.guarantee_data(job, job.rounds, None, cards, book, stamps)
     record.write_card(data | {"metrics": best.metrics}, run_guarantees.card_text(cards))

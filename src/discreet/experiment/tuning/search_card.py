@@ -9,6 +9,7 @@ import numpy as np
 
 from discreet.experiment.loop import run_guarantees
 from discreet.experiment.loop.run_guarantees import name_search
+from discreet.experiment.loop.sum_odds import TrialNumber, search_odds
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.experiment.tuning import search_price
 from discreet.experiment.tuning.composed_search import ComposedPlan, best_trial
@@ -16,6 +17,7 @@ from discreet.experiment.tuning.search_files import ScoredTrial
 from discreet.experiment.tuning.trial_jobs import TrialBuilder, training_job
 from discreet.part import from_plain
 from discreet.privacy import gaussian, rdp
+from discreet.privacy.attack_bound import largest_true_positive_rate
 from discreet.privacy.card_lines import Line
 from discreet.privacy.events import Composed, Event
 from discreet.privacy.guarantee import FALSE_ALARMS, Attack, Claim, Guarantee, SecondValue
@@ -43,11 +45,17 @@ def write_search_card(
     job = training_job(builder.build(chosen.settings), plan.whole_epsilon)
     metrics, stamps = read_metrics(best), record.code_stamps()
     shared = plan.ledger.resolve().parent != best.resolve().parent
-    alone = run_guarantees.certify_run(job.terms, job.rounds, book, shared=shared, metrics=metrics, code_stamps=stamps)
     others = [training_job(builder.build(trial.settings), plan.whole_epsilon).terms for trial in trials]
+    odds = search_odds(others, TrialNumber(plan.trials, is_secret=False))  # planned ones: how many follow shows scores
+    alone = run_guarantees.certify_run(
+        job.terms, job.rounds, book, shared=shared, metrics=metrics, code_stamps=stamps, odds=odds
+    )
     promised = Release(unit=alone[0].unit, relation=alone[0].relation, view=alone[0].view, event=alone[0].event)
-    assumed = [line for each in others for line in run_guarantees.trial_assumptions(each, [promised], shared=shared)]
-    cards = [_whole_card(alone[0], plan, plan.budget, book, trials, assumed)]
+    assumed = [
+        line for each in others for line in run_guarantees.trial_assumptions(each, [promised], odds, shared=shared)
+    ]
+    large = run_guarantees.large_delta_line(job.terms, alone[0].unit, plan.budget.delta)
+    cards = [_whole_card(alone[0], plan, plan.budget, book, trials, assumed, list(large))]
     data = run_guarantees.guarantee_data(job, job.rounds, None, cards, book, stamps)
     record.write_card(data | {"metrics": metrics}, run_guarantees.card_text(cards))
     return cards
@@ -67,6 +75,7 @@ def _whole_card(
     book: Ledger,
     trials: Sequence[ScoredTrial],
     of_trials: Sequence[Line],
+    large_delta: Sequence[Line],
 ) -> Guarantee:
     """Return the card of the best trial with the guarantee of the whole search, and what any of its trials assumes.
 
@@ -82,7 +91,9 @@ def _whole_card(
     claim = Claim(epsilon=naive, delta=alone.delta, source=fill("claim.best_trial"), reason=fill("claim.chosen_trial"))
     own = [name_search(Line(*pair)) for pair in zip(alone.assumptions, alone.assumption_sources, strict=True)]
     assumed = list(dict.fromkeys([*own, *of_trials]))
-    excluded = [name_search(Line(*pair)) for pair in zip(alone.not_covered, alone.exclusion_sources, strict=True)]
+    rest = [name_search(Line(*pair)) for pair in zip(alone.not_covered, alone.exclusion_sources, strict=True)]
+    # the ledger's δ may be another one than that of a trial
+    excluded = [*large_delta, *(line for line in rest if line != fill("not_covered.large_delta"))]
     assumed.append(Line(fill("assumes.counted_trials", spent=round_up(state["spent"])), "program"))
     assumed.append(search_price.describe_scores(plan.scorer))
     return replace(
@@ -95,7 +106,7 @@ def _whole_card(
         second=SecondValue(engine="dp-accounting", epsilon=None, reason=fill("second.filter")),
         mu=gaussian.equivalent_mu(budget.epsilon, budget.delta),
         attacks=tuple(
-            Attack(false_positive_rate=rate, true_positive_rate=rdp.true_positive_rate_at(order, left, rate))
+            Attack(false_positive_rate=rate, true_positive_rate=largest_true_positive_rate(order, left, rate))
             for rate in FALSE_ALARMS
         ),
         assumptions=tuple(assumed),

@@ -79,7 +79,13 @@ class SearchFiles:
         if not path.is_file():
             check_path_is_free(self.folder)
             return SearchIdentity(secrets.token_hex(8), secrets.token_bytes(32).hex(), experiment, shared)
-        identity = SearchIdentity(**json.loads(path.read_text(encoding="utf-8")))
+        try:
+            identity = SearchIdentity(**json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError):
+            raise InvalidInput(
+                f"{path} can't be read as a search of this version.",
+                fix="Restore the file, or begin another search: --out FOLDER. What this one spent stays spent.",
+            ) from None
         if identity.experiment != experiment or identity.ledger != shared:
             raise InvalidInput(
                 f"{self.folder} holds a search with another file, other settings or another ledger.",

@@ -136,40 +136,54 @@ class Accounts:
 
 
 class _Room:
-    """How many more of the same step still fit. The limit is searched once per step, and then only counted down."""
+    """How many more of the same step still fit. What was found to fit is remembered, and then only counted down."""
 
     def __init__(self, meter: Meter, budget: float) -> None:
         self._meter = meter
         self._budget = budget
-        # By (rest of the bill, step): how often the step fits, and whether this limit is tight.
-        self._limits: dict[tuple[Bill, Bill], tuple[int, bool]] = {}
+        # By (rest of the bill, step): how often the step is known to fit. Clients at different counts share it.
+        self._known: dict[tuple[Bill, Bill], int] = {}
+        self._ahead: dict[tuple[Bill, Bill], int] = {}  # how far ahead the last evaluation looked
+        self._too_many: dict[tuple[Bill, Bill], int] = {}  # how often it was found not to fit
 
     def has_room(self, start: Bill, step: Bill) -> bool:
-        """Return whether `step` still fits after `start`."""
-        return not step or self._limit(start, step, 1) >= 1
+        """Return whether `step` still fits after `start`: by the quick bound, or by one evaluation of the tight one."""
+        if not step:
+            return True
+        already, rest = split_bill(start, step)
+        if self._known_to_fit(rest, step) > already:
+            return True
+        # Each time look twice as far ahead as the last time, so that a step that is repeated needs few evaluations.
+        # Once that was too far, look half as far: all reservations together do the search of a limit.
+        key = rest, step
+        half = (self._too_many.get(key, _FURTHEST) - already) // 2
+        ahead = min(2 * self._ahead.get(key, 0) + 1, already + 1, max(1, half))
+        for n in dict.fromkeys((ahead, 1)):
+            if self._fits(rest, step, already + n):
+                self._known[key], self._ahead[key] = already + n, n
+                return True
+            self._too_many[key] = already + n
+        return False
 
     def room_left(self, start: Bill, step: Bill) -> int:
         """Return how many times `step` still fits after `start`."""
-        return max(0, self._limit(start, step, _FURTHEST))
-
-    def _limit(self, start: Bill, step: Bill, wanted: int) -> int:
-        """Return how many more of `step` fit after `start`. The quick bound suffices if it shows that `wanted` fit.
-
-        Clients at different counts of the same step share one search: it starts from the rest of their bills.
-        """
         already, rest = split_bill(start, step)
-        limit, tight = self._limits.get((rest, step)) or (self._search(self._meter.bound, rest, step, 0), False)
-        if not tight and limit < min(already + wanted, _FURTHEST):
-            limit, tight = self._search(self._meter.epsilon, rest, step, limit), True
-        self._limits[rest, step] = limit, tight
-        return limit - already
+        limit = self._search(lambda n: self._fits(rest, step, n), self._known_to_fit(rest, step))
+        self._known[rest, step] = limit
+        return max(0, limit - already)
 
-    def _search(self, cost: Callable[[Bill], float], rest: Bill, step: Bill, least: int) -> int:
-        """Return the largest n for which `rest` and n times `step` stay within the budget; `least` is known to fit."""
+    def _known_to_fit(self, rest: Bill, step: Bill) -> int:
+        if (rest, step) not in self._known:
+            self._known[rest, step] = self._search(
+                lambda n: self._meter.bound(add_bills(rest, step, n)) <= self._budget, 0
+            )
+        return self._known[rest, step]
 
-        def fits(n: int) -> bool:
-            return cost(add_bills(rest, step, n)) <= self._budget  # NaN does not
+    def _fits(self, rest: Bill, step: Bill, n: int) -> bool:
+        return self._meter.fits(add_bills(rest, step, n), self._budget)
 
+    def _search(self, fits: Callable[[int], bool], least: int) -> int:
+        """Return the largest n that fits; `least` is known to fit."""
         low, stride = least, max(1, least // 8)
         while low < _FURTHEST and fits(low + stride):
             low, stride = low + stride, 2 * stride

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import BudgetRefused, InvalidInput, LedgerDamaged
+from discreet.errors import BudgetRefused, InvalidInput, LedgerDamaged, Unsupported
 from discreet.logs import get_log
 from discreet.part import from_plain, to_plain
 from discreet.privacy.events import Event
@@ -114,6 +114,7 @@ class Ledger:
             InvalidInput: The key is already used for other releases.
         """
         entry = entries.ReserveEntry(key=key, releases=tuple(releases))
+        self._price_unlocked(entry)
         with self._locked_tally(to_write=True) as tally:
             reservation = tally.find_reservation(key)
             if reservation is None:
@@ -204,12 +205,33 @@ class Ledger:
                 )
             self._write(tally, entries.RestateEntry())
 
-    def verify(self) -> dict[str, Any]:
+    def verify(self, *, head: str | None = None, records: int | None = None) -> dict[str, Any]:
         """Check the chain, and return its state as plain data.
 
-        Compare `head` and `records` with those on a card: a chain alone can't show that its end was cut off.
+        A chain alone can't show that its end was cut off, or that an older copy was put back. Give the head and the
+        number of records of a card: the ledger must have had this head at this length; it may have grown since.
+
+        Args:
+            head: A hash that must be in the chain.
+            records: A number of records that the ledger must have reached.
+
+        Raises:
+            LedgerDamaged: The ledger is shorter, or has another record there.
         """
         with self._locked_tally(to_write=False) as tally:
+            if records is not None and self._log.length < records:
+                raise LedgerDamaged(
+                    f"{self.path} must have at least {records} records and has {self._log.length}: its end was cut "
+                    "off, or an older copy was put back.",
+                    fix=RESTORE,
+                )
+            if head is not None and not self._log.had_head(head, records):
+                where = "in its chain" if records is None else f"as its record {records}"
+                raise LedgerDamaged(
+                    f"{self.path} must have the hash {head} {where} and has not: its end was replaced, or it is "
+                    "another ledger.",
+                    fix=RESTORE,
+                )
             return self._chain_summary(tally)
 
     def summary(self, *, by_client: bool = False) -> dict[str, Any]:
@@ -230,6 +252,18 @@ class Ledger:
                 "budgets": budgets,
                 **({"on_word_of": list(tally.header.on_word_of)} if tally.header.on_word_of else {}),
             }
+
+    def _price_unlocked(self, entry: entries.ReserveEntry) -> None:
+        """Price a reservation before the file is locked, so that other processes don't wait for the accountants.
+
+        Nothing is decided here: under the lock the same question is asked of what the file then holds. What fits stays
+        known, so the answer takes no time unless others have written meanwhile.
+        """
+        with self._locked_tally(to_write=False) as tally:
+            pass
+        with self._log.mutex, suppress(BudgetRefused, Unsupported):
+            if tally.find_reservation(entry.key) is None:
+                tally.admit(entry.releases, tally.charges_for(entry.releases))
 
     def _chain_summary(self, tally: Tally) -> dict[str, Any]:
         return {

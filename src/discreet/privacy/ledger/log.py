@@ -56,11 +56,12 @@ class Log:
         self.length = 0  # whole records read so far
         self.head = GENESIS
         self.torn = b""  # an unfinished last line, as last seen
+        self._hashes: list[bytes] = []  # of the whole records read so far
         self._end = 0  # just after the last whole record
         self._ended = True  # whether that record has its newline
         self._wait = wait
         self._fd = -1
-        self._mutex = threading.Lock()
+        self.mutex = threading.Lock()  # among the threads of this process; `lock` holds it
 
     @classmethod
     def create(cls, path: Path, body: dict[str, Any]) -> None:
@@ -89,7 +90,7 @@ class Log:
     @contextmanager
     def lock(self, *, to_write: bool) -> Iterator[None]:
         """Lock the file: exclusively to write, shared with other readers to read."""
-        with self._mutex, lock_file(self.path, to_write=to_write, wait=self._wait) as fd:
+        with self.mutex, lock_file(self.path, to_write=to_write, wait=self._wait) as fd:
             self._fd = fd
             yield
 
@@ -113,6 +114,14 @@ class Log:
                 record = self._decode(line.removesuffix(b"\n"))
                 yield record
                 self._advance(record, len(line), ended=ended)
+
+    def had_head(self, head: str, length: int | None = None) -> bool:
+        """Return whether this hash was the head of the log, when it had `length` records if that is given."""
+        try:
+            wanted = bytes.fromhex(head)
+        except ValueError:
+            return False
+        return wanted in (self._hashes if length is None else self._hashes[max(0, length - 1) : length])
 
     def append(self, body: dict[str, Any]) -> Record:
         """Add one record, and return when it is on the disk.
@@ -164,6 +173,7 @@ class Log:
 
     def _advance(self, record: Record, size: int, *, ended: bool) -> None:
         self.length, self.head = record.seq + 1, record.hash
+        self._hashes.append(bytes.fromhex(record.hash))
         self._end, self._ended = self._end + size, ended
 
     def _decode(self, line: bytes) -> Record:

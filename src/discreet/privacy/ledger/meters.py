@@ -49,6 +49,9 @@ class Meter(Protocol):
     def epsilon(self, bill: Bill) -> float:
         """Return the bill's ε."""
 
+    def fits(self, bill: Bill, budget: float) -> bool:
+        """Return whether the bill's ε is certified to be at most `budget`, without computing it if possible."""
+
 
 class RenyiMeter:
     """The best Rényi bound of a bill at a few fixed orders. Each step's curve is computed once."""
@@ -89,6 +92,9 @@ class Filter(RenyiMeter):
     def epsilon(self, bill: Bill) -> float:
         return self.bound(bill)
 
+    def fits(self, bill: Bill, budget: float) -> bool:
+        return self.bound(bill) <= budget
+
 
 class Plan(RenyiMeter):
     """Composition of events whose prices were fixed in advance, by the tightest certified accountant.
@@ -107,16 +113,28 @@ class Plan(RenyiMeter):
             self._cache[bill] = bound if bound <= tight else tight  # a NaN stays NaN, and is refused
         return self._cache[bill]
 
+    def fits(self, bill: Bill, budget: float) -> bool:
+        if bill not in self._cache and self.bound(bill) > budget:
+            try:
+                event, relation = self._compose(bill)
+                return accountant.holds(event, budget, self._delta, relation)
+            except InvalidInput:  # an event that can't be priced exceeds every budget
+                return False
+        return self.epsilon(bill) <= budget if bill in self._cache else True
+
     def _tight_epsilon(self, bill: Bill) -> float:
+        try:
+            event, relation = self._compose(bill)
+            return accountant.epsilon(event, self._delta, relation)
+        except InvalidInput:  # an event that can't be priced exceeds every budget
+            return math.inf
+
+    def _compose(self, bill: Bill) -> tuple[Event, Relation]:
         entries = [(self._prices.entries[number], count) for number, count in bill]
         # The accountant composes under one relation. Replacement covers adding and removing (with a contribution of
         # zero on one side), so it is sound for a bill that mixes them.
         relation: Relation = "replace" if any(priced == "replace" for (_, priced), _ in entries) else "add_or_remove"
-        event = Composed(events=tuple(Repeated(count=count, event=step) for (step, _), count in entries))
-        try:
-            return accountant.epsilon(event, self._delta, relation)
-        except InvalidInput:  # an event that can't be priced exceeds every budget
-            return math.inf
+        return Composed(events=tuple(Repeated(count=count, event=step) for (step, _), count in entries)), relation
 
 
 def best_order(budget: Budget, tuned_to: Event = ANY_GAUSSIAN) -> float:

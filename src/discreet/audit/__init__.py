@@ -1,0 +1,1 @@
+"""Attacks on a guarantee: what an attacker really learns, beside what is certified."""
