@@ -10,6 +10,7 @@ from discreet.part import to_plain
 from discreet.privacy import accountant
 from discreet.privacy.events import (
     Composed,
+    DistributedDiscreteGaussianNoise,
     Event,
     GaussianNoise,
     LaplaceNoise,
@@ -18,6 +19,7 @@ from discreet.privacy.events import (
     PoissonSampledGroup,
     Repeated,
     SampledWithoutReplacement,
+    SkellamNoise,
     Step,
 )
 from discreet.privacy.release import Relation
@@ -51,6 +53,23 @@ class _Draws:
     def laplace(self) -> Noise:
         return LaplaceNoise(noise_multiplier=self.number(0.3, 10))
 
+    def skellam(self) -> Noise:
+        variance = self.number(10, 1e8)
+        return SkellamNoise(
+            variance=variance,
+            l2_sensitivity=math.sqrt(variance) / self.number(0.3, 10) + 1,
+            dimension=1 + self.count(1e6),  # on one coordinate it has a pair of its own, which the checker lacks
+        )
+
+    def shares(self) -> Noise:
+        variance, shares = self.number(2, 1e6), self.count(100)
+        return DistributedDiscreteGaussianNoise(
+            variance=variance,
+            shares=shares,
+            l2_sensitivity=math.sqrt(shares * variance) / self.number(0.3, 10) + 1,
+            dimension=self.count(1e6),
+        )
+
     def poisson(self, noise: Noise) -> Step:
         return PoissonSampled(sampling_rate=self.number(1e-4, 1), event=noise)
 
@@ -78,6 +97,9 @@ KINDS: dict[str, tuple[Callable[[_Draws], Event], Relation]] = {
     "replaced laplace": (lambda d: d.repeat_step(d.poisson(d.laplace())), "replace"),
     "fixed-size gaussian": (lambda d: d.repeat_step(d.fixed_size(d.gaussian())), "replace"),
     "fixed-size laplace": (lambda d: d.repeat_step(d.fixed_size(d.laplace())), "replace"),
+    "skellam": (lambda d: d.repeat_step(d.skellam()), "zero_out"),
+    "sampled skellam": (lambda d: d.repeat_step(d.poisson(d.skellam())), "zero_out"),
+    "replaced discrete gaussians": (lambda d: d.repeat_step(d.poisson(d.shares())), "replace"),
     "group": (lambda d: d.repeat_step(d.group()), "zero_out"),
     "mixed": (
         lambda d: d.mix_steps(d.poisson(d.gaussian()), d.laplace(), d.gaussian(), d.poisson(d.laplace())),

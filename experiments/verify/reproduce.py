@@ -25,7 +25,7 @@ PAGE_TEXT = """# The checker on random cards
 
 `python -m experiments.verify.reproduce`, with the code of commit {commit}, on one core of a shared machine.
 
-{count} cards of our accountants, of eleven kinds: sampling rates from 1e-4 to 1 and noise multipliers from 0.3 to 10,
+{count} cards of our accountants, of {kinds} kinds: sampling rates from 1e-4 to 1 and noise multipliers from 0.3 to 10,
 both on a logarithmic scale, 1 to 100,000 releases, δ from 1e-10 to 1e-3. Each was given to the checker as it is, and
 again with its ε lowered by 0.1 %. {zeros} cards have ε = 0, which can't be lowered.
 
@@ -33,6 +33,7 @@ again with its ε lowered by 0.1 %. {zeros} cards have ε = 0, which can't be lo
 |---|---|---|---|---|---|---|---|---|---|
 {rows}
 
+Of integer noise (Skellam, discrete Gaussians) only bounds from above are known, so that its cards can't be refuted.
 "δ to spare" is the median of 1 − (upper bound of δ(ε))/δ: what the accountant leaves on the table, less what the
 checker's own lattice adds. The seconds are CPU time of one check, in both
 directions.
@@ -106,7 +107,12 @@ def page_text(results: list[dict[str, Any]]) -> str:
     commit = (read_code_version().commit or "unknown")[:9]
     zeros = sum(r["epsilon"] == 0 for r in results)
     return PAGE_TEXT.format(
-        count=len(results), zeros=zeros, commit=commit, rows="\n".join(rows), loose="\n".join(notes) or "None."
+        count=len(results),
+        kinds=len(KINDS),
+        zeros=zeros,
+        commit=commit,
+        rows="\n".join(rows),
+        loose="\n".join(notes) or "None.",
     )
 
 

@@ -64,7 +64,7 @@ def test_more_bits_cost_less_until_the_lattice_no_longer_shows_and_too_few_hold_
     assert "A ring of 8 bits is too small" in few["reason"]
     costs = [each["epsilon"] for each in rings]
     assert costs == sorted(costs, reverse=True)
-    assert 1.09 < costs[-1] < costs[-2] < 1.11  # Rényi divergences need about 9 % more than a Gaussian's distribution
+    assert 1 < costs[-1] < costs[-2] < 1.01  # of the planned ε: a dominating Gaussian has nearly the same variance
     assert rings[-1]["noise_multiplier"] == pytest.approx(found["noise_multiplier"], rel=1e-3)
     assert all(each["noise_multiplier"] < found["noise_multiplier"] for each in rings)
 

@@ -70,11 +70,12 @@ def test_all_runs_are_seeded_and_compute_in_doubles_on_the_cpu() -> None:
     assert all(read_kept(case.name)["model"]["dtypes"] == ["torch.float64"] for case in CASES)
 
 
-def test_both_units_all_views_and_both_accountants_are_certified() -> None:
+def test_both_units_and_all_views_are_certified() -> None:
+    """All by PLD: RDP certifies only noise without a pair, too small for any of these runs."""
     found = list(guarantees())
     assert {each["unit"] for each in found} == {"example", "client"}
     assert {each["view"] for each in found} == {"server", "client", "public"}
-    assert {each["accountant"] for each in found} == {"pld", "rdp"}
+    assert {each["accountant"] for each in found} == {"pld"}
 
 
 @pytest.mark.parametrize(

@@ -215,8 +215,8 @@ def test_in_integer_noise_a_group_costs_more_than_a_member_and_less_than_if_it_w
 def test_with_much_integer_noise_a_group_costs_what_it_costs_in_gaussian_noise() -> None:
     fine = SkellamNoise(variance=1e10, l2_sensitivity=1e5, dimension=100)
     found = accountant.epsilon(Repeated(count=1000, event=group_event(sample(fine, 0.01), 5)), 1e-5)
-    exact = rdp.epsilon(group(1.0, 0.01, 5, 1000), 1e-5)
-    assert exact <= found <= 1.6 * exact
+    exact = pld.epsilon(group(1.0, 0.01, 5, 1000), 1e-5)
+    assert exact <= found <= 1.001 * exact
 
 
 def sample(noise: Noise, rate: float) -> PoissonSampled:
@@ -224,10 +224,9 @@ def sample(noise: Noise, rate: float) -> PoissonSampled:
 
 
 @pytest.mark.parametrize("noise", WITHOUT_PAIR)
-def test_groups_in_integer_noise_are_certified_by_their_renyi_bound_and_never_replaced(noise: Noise) -> None:
+def test_groups_in_noise_without_a_pair_for_them_are_never_replaced(noise: Noise) -> None:
     event = group_event(sample(noise, 0.1), 3)
-    assert accountant.account(event, 1e-5).certified_by == "rdp"
-    assert second_engine.epsilon(event, 1e-5).epsilon is None
+    assert accountant.account(event, 1e-5).epsilon <= rdp.epsilon(event, 1e-5)
     with pytest.raises(Unsupported, match="add_or_remove or zero_out"):
         rdp.epsilon(event, 1e-5, "replace")
 

@@ -170,11 +170,18 @@ def test_an_epsilon_that_is_none_is_refused(wrong: object):
 
 
 def test_where_only_one_engine_exists_the_card_says_so():
-    event = SkellamNoise(variance=1000.0, l2_sensitivity=10.0, dimension=100)
+    event = SkellamNoise(variance=4.0, l2_sensitivity=10.0, dimension=100)  # too little for a dominating Gaussian
     card = Guarantee.certify(dataclasses.replace(PFL, event=event), 1e-5)
     assert card.accountant == "rdp"
     assert card.second.epsilon is None
     assert f"no second engine: {card.second.reason}" in " ".join(card.as_text().split())
+
+
+def test_a_card_for_integer_noise_says_that_a_gaussian_was_counted():
+    event = SkellamNoise(variance=1000.0, l2_sensitivity=10.0, dimension=100)
+    card = Guarantee.certify(dataclasses.replace(PFL, event=event), 1e-5)
+    assert "Gaussian noise that dominates this integer noise (pld)" in " ".join(card.as_text().split())
+    assert card.second.epsilon == pytest.approx(card.epsilon, rel=1e-3)
 
 
 def test_a_second_engine_that_is_looser_says_why():

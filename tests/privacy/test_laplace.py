@@ -117,11 +117,11 @@ def test_a_tiny_rate_and_a_huge_loss_keep_their_digits() -> None:
 @pytest.mark.parametrize("below", [1e-3, 1e-6, 5e-9, 1e-11])
 def test_a_delta_just_below_the_largest_loss_keeps_its_digits(below: float) -> None:
     """All losses above ε are within a millionth of it there, so P's mass and Q's differ in the last digits."""
-    noise, rate = 967.7, 0.8355
-    epsilon = float(exact_epsilon(noise, rate, 0.0, ADD)) * (1 - below)
-    exact = exact_delta(noise, rate, epsilon, ADD)
-    found = mpf(pld.delta(laplace_step(noise, rate), epsilon))
-    assert exact <= found <= exact * (1 + mpf("1e-3") + mpf("1e-14") / below)
+    for noise in np.geomspace(100.0, 3000.0, 20).tolist():
+        epsilon = float(exact_epsilon(noise, 0.8355, 0.0, ADD)) * (1 - below)
+        exact = exact_delta(noise, 0.8355, epsilon, ADD)
+        found = mpf(pld.delta(laplace_step(noise, 0.8355), epsilon))
+        assert exact <= found <= exact * (1 + mpf("1e-3") + mpf("1e-14") / below), noise
 
 
 @pytest.mark.slow

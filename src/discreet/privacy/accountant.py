@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 from discreet.errors import EnginesDisagree
 from discreet.privacy import classical, pld, rdp, second_engine
-from discreet.privacy.dominating_gaussians import has_integer_noise, replace_integer_noise
+from discreet.privacy.dominating_gaussians import has_integer_noise, replace_unpaired_noise
 from discreet.privacy.events import Event, steps
 from discreet.privacy.release import Relation
 from discreet.privacy.second_engine import SecondOpinion
 
-BY_GAUSSIAN = "gaussian (in review)"
 BASIC = classical.METHODS["basic"]
 FEW_STEPS = 3  # up to which basic composition may be tighter than a grid
 AGREEMENT = 5e-4  # by which two PLDs of one event may differ, since each has a grid: absolute above 1, else relative
@@ -32,25 +32,26 @@ def account(event: Event, delta: float, relation: Relation = "add_or_remove") ->
     """Compute the event's ε by every accountant of this package.
 
     Guarantee: `epsilon` is the least of the bounds that may be reported: PLD, RDP, and basic composition of a few
-    steps. RDP was checked to be no smaller than PLD.
+    steps. RDP was checked to be no smaller than PLD, both of the noise for which PLD has a pair.
 
     Raises:
         EnginesDisagree: RDP is below PLD by more than the grids explain.
     """
     epsilons: dict[str, float] = {}
     notes: dict[str, str] = {}
+    counted = replace_unpaired_noise(event, relation)
     if pld.supports(event, relation):
         epsilons["pld"] = pld.epsilon(event, delta, relation)
     else:
         notes["pld"] = "no dominating pair is proven for this noise on vectors, so RDP is what is certified"
     epsilons["rdp"] = rdp.epsilon(event, delta, relation)
-    _check_order(epsilons.get("pld", 0.0), epsilons["rdp"], "our PLD", "our RDP")
+    if counted != event:
+        notes["pld"] = "of Gaussian noise with slightly less variance, which dominates this noise"
+    _check_order(epsilons.get("pld", 0.0), rdp.epsilon(counted, delta, relation), "our PLD", "our RDP")
     if _has_tight_basic(event, relation):
         epsilons["basic"] = BASIC.epsilon(steps(event), delta, relation)
     certified_by = min(epsilons, key=lambda name: epsilons[name])
     certified = epsilons[certified_by]
-    if has_integer_noise(event):
-        _add_dominating_gaussian(event, delta, relation, epsilons, notes)
     for name, method in classical.METHODS.items():
         if name in epsilons:
             continue
@@ -70,7 +71,8 @@ def account_with_second_engine(
         EnginesDisagree: The two can't both be right.
     """
     ours = account(event, delta, relation)
-    theirs = second_engine.epsilon(event, delta, relation)
+    counted = replace_unpaired_noise(event, relation)  # dp-accounting has Gaussian noise, and no Skellam noise
+    theirs = second_engine.epsilon(counted, delta, relation)
     if theirs.epsilon is not None:
         _check_order(ours.epsilon, theirs.epsilon, f"our {ours.certified_by.upper()}", theirs.engine)
         if theirs.same_method and "pld" in ours.accountants:
@@ -84,8 +86,7 @@ def epsilon(event: Event, delta: float, relation: Relation = "add_or_remove") ->
 
     Of a few steps basic composition is tried too: of a single one it is exact, where PLD has a grid.
     """
-    tight = pld.epsilon if pld.supports(event, relation) else rdp.epsilon
-    found = tight(event, delta, relation)
+    found = min(accountant.epsilon(event, delta, relation) for accountant in _accountants(event, relation))
     return min(found, BASIC.epsilon(steps(event), delta, relation)) if _has_tight_basic(event, relation) else found
 
 
@@ -99,32 +100,32 @@ def holds(event: Event, epsilon_: float, delta: float, relation: Relation = "add
 @lru_cache(maxsize=4096)
 def delta(event: Event, epsilon: float, relation: Relation = "add_or_remove") -> float:
     """Return the smallest certified δ at this ε."""
-    if pld.supports(event, relation):
-        return pld.delta(event, epsilon, relation)
-    return rdp.delta(event, epsilon, relation)
+    return min(accountant.delta(event, epsilon, relation) for accountant in _accountants(event, relation))
 
 
 @lru_cache(maxsize=4096)
 def true_positive_rate(event: Event, false_positive_rate: float, relation: Relation = "add_or_remove") -> float:
     """Return an upper bound on how often the best attack detects the unit at this false positive rate."""
-    if pld.supports(event, relation):
-        return pld.true_positive_rate(event, false_positive_rate, relation)
-    return rdp.true_positive_rate(event, false_positive_rate, relation)
+    accountants = _accountants(event, relation)
+    return min(accountant.true_positive_rate(event, false_positive_rate, relation) for accountant in accountants)
 
 
-def _add_dominating_gaussian(
-    event: Event, delta: float, relation: Relation, epsilons: dict[str, float], notes: dict[str, str]
-) -> None:
-    """Add the ε of Gaussian noise that dominates this integer noise, where the theorem offers one."""
-    gaussian = replace_integer_noise(event)
-    if has_integer_noise(gaussian):
-        notes[BY_GAUSSIAN] = "none: there is too little noise for the theorem"
-        return
-    epsilons[BY_GAUSSIAN] = epsilon(gaussian, delta, relation)
-    notes[BY_GAUSSIAN] = (
-        "Gaussian noise of slightly less variance, which dominates this noise; not reported until a second reader has "
-        "accepted the proof"
-    )
+class _Bounds(Protocol):
+    """What a module bounds from above, for any event that it covers."""
+
+    def epsilon(self, event: Event, delta: float, relation: Relation) -> float: ...
+    def delta(self, event: Event, epsilon: float, relation: Relation) -> float: ...
+    def true_positive_rate(self, event: Event, false_positive_rate: float, relation: Relation) -> float: ...
+
+
+def _accountants(event: Event, relation: Relation) -> tuple[_Bounds, ...]:
+    """Return those of which the least value counts: PLD alone where each step has its own pair, which is the tightest.
+
+    Where Gaussian noise is counted in place of integer noise, published bounds of that noise may be tighter.
+    """
+    if not pld.supports(event, relation):
+        return (rdp,)
+    return (pld, rdp) if has_integer_noise(event) else (pld,)
 
 
 def _has_tight_basic(event: Event, relation: Relation) -> bool:

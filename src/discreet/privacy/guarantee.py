@@ -11,6 +11,7 @@ from discreet.errors import InvalidInput, Unsupported
 from discreet.part import Flag, Index, NonNegative, Probability, Rate, part
 from discreet.privacy import accountant, gaussian, html_card, text_card, wording
 from discreet.privacy.card_lines import Source, distinct_lines, release_assumptions, release_exclusions
+from discreet.privacy.dominating_gaussians import replace_unpaired_noise
 from discreet.privacy.events import Event
 from discreet.privacy.release import Relation, Release, Unit, View
 from discreet.privacy.wording import compact, join_names, round_up
@@ -253,15 +254,18 @@ def card_entries(card: Guarantee) -> list[tuple[str, str]]:
         (fill("label.neighbours"), wording.describe_relation(card.relation, card.unit)),
         (fill("label.observer"), fill(f"view.{card.view}")),
         (fill("label.mechanism"), wording.describe_event(card.event)),
-        (fill("label.accountant"), _describe_accountant(card.accountant)),
+        (fill("label.accountant"), _describe_accountant(card)),
         (fill("label.second"), _describe_second(card.second)),
         (fill("label.mu"), fill("card.mu", mu=round_up(card.mu))),
         (fill("label.code"), _describe_code(card)),
     ]
 
 
-def _describe_accountant(name: str) -> str:
+def _describe_accountant(card: Guarantee) -> str:
     """Describe one of our accountants; a card of another version may name one that is not known here."""
+    name = card.accountant
+    if name == "pld" and replace_unpaired_noise(card.event, card.relation) != card.event:
+        return fill("accountant.pld_of_gaussian")
     return fill(f"accountant.{name}") if name in ("pld", "rdp", "basic", "filter") else name
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet.errors import Unsupported
 from discreet.privacy import gaussian
+from discreet.privacy.dominating_gaussians import replace_unpaired_noise
 from discreet.privacy.dominating_pairs import Pair, RevealedMixture, SampledPair, dominating_pair
 from discreet.privacy.events import Event, GaussianNoise, steps
 from discreet.privacy.moments import Moments, approximate_log_moment, graded_edges, moment_atoms
@@ -325,7 +326,7 @@ def _steepest_tilt(pair: Pair, ceiling: float) -> float:
 
 def _pairs(event: Event, relation: Relation) -> dict[Pair, int] | float:
     """Return the event's dominating pairs and their counts. Unsampled Gaussians compose to one, of μ² = Σ 1/z²."""
-    counts = steps(event)
+    counts = steps(replace_unpaired_noise(event, relation))
     squared = sum(n / step.noise_multiplier**2 for step, n in counts.items() if isinstance(step, GaussianNoise))
     mu = math.sqrt(squared) * (2.0 if relation == "replace" else 1.0)
     pairs = {dominating_pair(step, relation): n for step, n in counts.items() if not isinstance(step, GaussianNoise)}

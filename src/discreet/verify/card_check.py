@@ -4,6 +4,7 @@ import math
 import re
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
 from typing import Literal, TypeAlias
@@ -14,6 +15,7 @@ from discreet.verify.balls import lower, upper
 from discreet.verify.card_reader import Card, Step, UnknownEvent, count_steps
 from discreet.verify.closed_forms import gaussian_delta, single_delta
 from discreet.verify.composition import Enclosure, enclose_delta
+from discreet.verify.dominating_noise import DOMINATING, has_integer_noise, replace_integer_noise
 from discreet.verify.renyi_bound import bound_delta
 from discreet.verify.step_pairs import GAUSSIAN, counted_pairs, squared_shift
 
@@ -62,14 +64,12 @@ def _enclose(
     """Enclose δ(ε) in the worse direction, and name it and the pairs."""
     if not steps:
         return Enclosure(0.0, 0.0), "both", ("nothing was released",)
+    if has_integer_noise(steps):
+        return _bound_integer_noise(steps, relation, epsilon, delta)
     if all(step[0] == "gaussian" for step in steps):
         mu = squared_shift(steps, relation).sqrt()
         return _as_enclosure(gaussian_delta(mu, arb(epsilon))), "both", (GAUSSIAN,)
-    try:
-        pairs = counted_pairs(steps, relation)
-    except UnknownEvent as unknown:
-        high, bounds = bound_delta(steps, relation, epsilon, unknown)
-        return Enclosure(0.0, high), "both", bounds
+    pairs = counted_pairs(steps, relation)
     names = tuple(f"{pair.times} × {pair.name}" for pair in pairs)
     if steps.total() == 1 and (exact := single_delta(next(iter(steps)), relation, epsilon)) is not None:
         return _as_enclosure(exact), "the worse one, in closed form", names
@@ -79,6 +79,21 @@ def _enclose(
     backward = enclose_delta([(pair.backward, pair.times) for pair in pairs], epsilon, delta)
     direction = "forward: with the unit against without it" if forward.high >= backward.high else "backward"
     return Enclosure(max(forward.low, backward.low), max(forward.high, backward.high)), direction, names
+
+
+def _bound_integer_noise(
+    steps: Counter[Step], relation: str, epsilon: float, delta: float
+) -> tuple[Enclosure, str, tuple[str, ...]]:
+    """Bound δ(ε) from above by a dominating Gaussian, and by published Rényi divergences if that is no proof."""
+    bounds: list[tuple[float, tuple[str, ...]]] = []
+    with suppress(UnknownEvent):
+        found, _, names = _enclose(replace_integer_noise(steps), relation, epsilon, delta)
+        bounds.append((found.high, (DOMINATING, *names)))
+    with suppress(UnknownEvent):
+        bounds += [] if bounds and bounds[0][0] <= delta else [bound_delta(steps, relation, epsilon)]
+    if not bounds:
+        raise UnknownEvent(f"No theorem for this integer noise is built in, under the relation {relation}.")
+    return Enclosure(0.0, min(bounds)[0]), "both", min(bounds)[1]
 
 
 def _as_enclosure(delta: arb) -> Enclosure:

@@ -18,7 +18,9 @@ NOISES = {
     "laplace": ("noise_multiplier",),
     "skellam": ("variance", "l2_sensitivity", "dimension"),
     "discrete_gaussian": ("variance", "l2_sensitivity"),
+    "distributed_discrete_gaussian": ("variance", "l2_sensitivity", "shares"),
 }
+WHOLE = ("dimension", "shares")
 
 
 class UnreadableCard(Exception):
@@ -134,7 +136,7 @@ def _noise(event: Any) -> Step:
     kind = event.get("kind") if isinstance(event, Mapping) else None
     if kind not in NOISES:
         raise UnknownEvent(f"No theorem for events of kind {kind!r} is built into this checker.")
-    values = [_number(event, name) for name in NOISES[kind]]
+    values = [_count(event, name) if name in WHOLE else _number(event, name) for name in NOISES[kind]]
     _require(all(0 < value < math.inf for value in values), f"Numbers of {kind} noise must be positive", values)
     return (kind, *values)
 

@@ -102,10 +102,8 @@ def check_ledger(card: Card, path: Path, run: str | None) -> tuple[str, str]:
         return "agrees", f"{intact}; its events were not compared: {problem}"
     if more := sum((listed - counted).values()):
         return "unknown", f"{intact}, but counts {more} steps that are not in the card's event."
-    return (
-        "agrees",
-        f"{intact}, and counts {'the same steps' if listed == counted else 'no step that is not on the card'}.",
-    )
+    same = "the same steps" if listed == counted else "no step that is not on the card"
+    return "agrees", f"{intact}, and counts {same}."
 
 
 def read_chain(content: bytes) -> list[dict[str, Any]]:

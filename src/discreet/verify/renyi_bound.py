@@ -11,7 +11,7 @@ from discreet.verify.card_reader import Step, UnknownEvent
 
 SAMPLED_ORDERS = (*range(2, 65), *sorted({round(64 * 2 ** (k / 6)) for k in range(1, 25)}))
 UNSAMPLED_ORDERS = (*SAMPLED_ORDERS, *(2**k for k in range(11, 24)))
-FRACTIONS = 32  # orders tried between the neighbours of the best one, and again between those
+FRACTIONS = 32  # orders tried between the neighbours of the best one, and again between those, six times
 NAMES = {
     "gaussian": "Rényi divergence of Gaussian noise, α·Δ²/(2σ²)",
     "discrete_gaussian": "Rényi bound of discrete Gaussian noise (Canonne, Kamath & Steinke 2020, Prop. 5)",
@@ -20,14 +20,12 @@ NAMES = {
 POISSON = "amplification by Poisson sampling at whole orders (Zhu & Wang 2019; Steinke 2022)"
 
 
-def bound_delta(
-    steps: Counter[Step], relation: str, epsilon: float, unknown: UnknownEvent
-) -> tuple[float, tuple[str, ...]]:
+def bound_delta(steps: Counter[Step], relation: str, epsilon: float) -> tuple[float, tuple[str, ...]]:
     """Bound δ(ε) from above over many orders (Canonne, Kamath & Steinke 2020, Prop. 12), and name the bounds.
 
-    Between whole orders (α−1)·D_α is at most its chord, because it is convex. Raises `unknown` if a step has no bound.
+    Between whole orders (α−1)·D_α is at most its chord, because it is convex.
     """
-    names = tuple(dict.fromkeys(name for step in steps for name in _names(step, relation, unknown)))
+    names = tuple(dict.fromkeys(name for step in steps for name in _names(step, relation)))
     orders = SAMPLED_ORDERS if any(step[0] == "poisson" for step in steps) else UNSAMPLED_ORDERS
     factor = 2 if relation == "replace" else 1
     whole_moment = lru_cache(maxsize=None)(lambda step, order: (order - 1) * _divergence(step, arb(order), factor))
@@ -48,22 +46,21 @@ def bound_delta(
     best = min(range(len(orders)), key=logs.__getitem__)
     least, low, high = upper(log_delta(orders[best])), orders[max(best - 1, 0)], orders[min(best + 1, len(orders) - 1)]
     width, low = float(high - low) if best else 2.0, float(low) if best else 1.0
-    for _ in range(3):
-        bounds = {low + width * part / FRACTIONS: 0.0 for part in range(1, FRACTIONS)}
-        bounds = {order: upper(log_delta(order)) for order in bounds}
+    for _ in range(6):
+        bounds = {at: upper(log_delta(at)) for at in (low + width * k / FRACTIONS for k in range(1, FRACTIONS))}
         nearest = min(bounds, key=bounds.__getitem__)
         least, low, width = min(least, bounds[nearest]), nearest - width / FRACTIONS, 2 * width / FRACTIONS
     return min(1.0, upper(arb(least).exp())), names
 
 
-def _names(step: Step, relation: str, unknown: UnknownEvent) -> list[str]:
+def _names(step: Step, relation: str) -> list[str]:
     match step:
         case ("poisson", _, (noise, *_)) if noise in NAMES and relation != "replace":
             return [NAMES[noise], POISSON]
         case (noise, *_) if noise in NAMES:
             return [NAMES[noise]]
         case _:
-            raise unknown
+            raise UnknownEvent(f"No Rényi bound is built in for {step[0]} under the relation {relation}.")
 
 
 def _divergence(step: Step, order: arb, factor: int) -> arb:

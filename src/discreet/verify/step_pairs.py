@@ -41,17 +41,14 @@ def counted_pairs(steps: Counter[Step], relation: str) -> list[CountedPair]:
     """Return the dominating pairs of all steps, or raise UnknownEvent. Unsampled Gaussians are one pair."""
     found = [(*_find_pair(step, relation), count) for step, count in steps.items() if step[0] != "gaussian"]
     if (squared := squared_shift(steps, relation)) > 0:
-        pieces = math.ceil(
-            float(squared.mid()) / LARGEST_PIECE**2
-        )  # of equal shift: one shift of √pieces times as much
+        pieces = math.ceil(float(squared.mid()) / LARGEST_PIECE**2)  # of equal shift: one of √pieces times as much
         found.append((_gaussian(middle((squared / pieces).sqrt())), GAUSSIAN, pieces))
-    symmetric = (ANTIPODAL, LAPLACE, GAUSSIAN)
-    return [
-        CountedPair(
-            pair, pair if name in symmetric or isinstance(pair, Replacement) else ReversedPair(pair), count, name
-        )
-        for pair, name, count in found
-    ]
+    return [CountedPair(pair, _reverse(pair, name), count, name) for pair, name, count in found]
+
+
+def _reverse(pair: Pair, name: str) -> Pair:
+    symmetric = name in (ANTIPODAL, LAPLACE, GAUSSIAN) or isinstance(pair, Replacement)
+    return pair if symmetric else ReversedPair(pair)
 
 
 def _find_pair(step: Step, relation: str) -> tuple[Pair, str]:
