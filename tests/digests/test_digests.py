@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from discreet.verify.path_check import check_path
 from tests.digests.cases import CASES, Case
 from tests.digests.comparison import differences
 from tests.digests.digest import Digest, digest_run
 from tests.digests.keep import MACHINE, read_kept
 from tests.digests.machine import describe_machine
-from tests.digests.run import run_case
+from tests.digests.run import FinishedRun, run_case
 
 RESUMED = [case for case in CASES if case.stop_after is not None]
 FIX = "If this is meant: python -m tests.digests.keep, and say so in the commit."
@@ -22,9 +23,15 @@ CaseDigest = tuple[Case, Digest]
 
 
 @pytest.fixture(scope="module", params=CASES, ids=lambda case: case.name)
-def case_digest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CaseDigest:
+def case_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Case, FinishedRun]:
     case: Case = request.param
-    return case, digest_run(run_case(case, tmp_path_factory.mktemp(case.name)))
+    return case, run_case(case, tmp_path_factory.mktemp(case.name))
+
+
+@pytest.fixture(scope="module")
+def case_digest(case_run: tuple[Case, FinishedRun]) -> CaseDigest:
+    case, run = case_run
+    return case, digest_run(run)
 
 
 def check(case: Case, digest: Digest, *, exact: bool) -> None:
@@ -46,6 +53,13 @@ def test_a_run_leaves_the_bits_that_are_kept(case_digest: CaseDigest) -> None:
     if changed := other_machine():
         pytest.skip(f"kept on another kind of machine, so only nine digits are compared: {'; '.join(changed)}")
     check(*case_digest, exact=True)
+
+
+def test_the_checker_proves_every_card_of_a_run_and_finds_its_steps_in_the_ledger(
+    case_run: tuple[Case, FinishedRun],
+) -> None:
+    for checked in check_path(case_run[1].record.path):
+        assert (checked.word, checked.ledger) == ("proved", "agrees"), (checked.reason, checked.ledger_reason)
 
 
 @pytest.mark.parametrize("case", RESUMED, ids=lambda case: case.name)

@@ -142,6 +142,6 @@ def test_the_sum_over_frequencies_is_the_sum_over_the_lattice():
     composed = np.convolve(np.convolve(step.weights, step.weights), step.weights)
     above = (3 * step.first + np.arange(composed.size)) * spacing - epsilon
     g = np.where(above > 0, np.exp(-tilt * above) - np.exp(-(tilt + 1) * above), 0.0)
-    value, error = Spectrum([step], [times], spacing, tilt, 12).tail(epsilon)
+    value, error = Spectrum([(step, times)], spacing, tilt, 12).tail(epsilon)
     assert value == pytest.approx(float(composed @ g), abs=error + 1e-14)
     assert error < 1e-11

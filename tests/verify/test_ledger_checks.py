@@ -1,12 +1,14 @@
 """A card is compared with the ledger of its run: every edit, cut or extra release shows."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from discreet.part import to_plain
-from discreet.privacy.events import GaussianNoise, Repeated
+from discreet.privacy.events import GaussianNoise, PoissonSampled, PoissonSampledGroup, Repeated
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.release import Release
 from discreet.verify.path_check import as_data, check_path, overall
@@ -59,11 +61,17 @@ def test_releases_after_the_card_leave_it_as_it_is(run):
     assert state(run)[:2] == ("proved", "agrees")
 
 
-def test_a_ledger_with_more_steps_than_the_card_can_not_be_told(run):
+def test_a_ledger_of_one_run_with_more_steps_than_the_card_refutes_it(run):
     write_card(run, 1)
     word, ledger, reason = state(run)
-    assert (word, ledger) == ("unknown", "unknown")
+    assert (word, ledger) == ("refuted", "contradicts")
     assert "counts 1 steps that are not in the card's event" in reason
+
+
+def test_a_shared_ledger_with_more_steps_than_the_card_can_not_be_told(run):
+    write_card(run, 1)
+    (run / "run.json").write_text(json.dumps({"id": "a", "ledger": "ledger.jsonl", "folder": str(run)}))
+    assert state(run)[:2] == ("unknown", "unknown")
 
 
 def test_releases_of_other_runs_are_not_counted(run):
@@ -114,15 +122,70 @@ def test_a_missing_ledger_can_not_be_told(run):
     assert state(run)[:2] == ("unknown", "unknown")
 
 
-def test_a_person_is_not_compared_with_releases_of_examples_and_the_reason_says_so(run):
+def change_card(run: Path, **changes: Any) -> None:
     data = json.loads((run / "guarantee.json").read_text())
-    data["guarantees"][0]["unit"] = {"kind": "person", "column": "patient_id", "at_most": 5}
+    data["guarantees"][0] |= changes
     (run / "guarantee.json").write_text(json.dumps(data))
-    word, ledger, reason = state(run)
-    assert (word, ledger) == ("proved", "agrees")
-    assert reason.endswith(
-        "not compared: the ledger lists releases of single examples, from which the price of a person follows."
-    )
+
+
+def test_what_a_person_with_several_rows_costs_follows_from_releases_of_examples(run):
+    person = {"kind": "person", "column": "patient_id", "at_most": 5}
+    release = GaussianNoise(noise_multiplier=STEP.noise_multiplier / 5)
+    change_card(run, unit=person, event=to_plain(Repeated(count=2, event=release)), epsilon=9.0)
+    assert state(run)[:2] == ("proved", "agrees")
+    change_card(run, unit=person | {"at_most": 6})
+    assert state(run)[:2] == ("refuted", "contradicts")
+
+
+def test_rows_of_a_person_under_sampling_are_compared_as_a_group(tmp_path):
+    step = PoissonSampled(sampling_rate=0.1, event=GaussianNoise(noise_multiplier=10.0))
+    release = Release(unit="example", relation="zero_out", view="server", event=step, separate=True)
+    ledger = Ledger.create(tmp_path / "ledger.jsonl", [BUDGET], mode="plan")
+    ledger.commit(ledger.reserve("run a round 0", [release]), [release])
+    (tmp_path / "run.json").write_text(json.dumps({"id": "a", "ledger": None}))
+    write_card(tmp_path, 1)
+    group = PoissonSampledGroup(sampling_rate=0.1, group_size=3, event=step.event)
+    person = {"kind": "person", "column": "patient_id", "at_most": 3, "clients_at_most": 2}
+    change_card(tmp_path, unit=person, event=to_plain(Repeated(count=2, event=group)))
+    assert state(tmp_path)[:2] == ("proved", "agrees")
+    change_card(tmp_path, event=to_plain(group))
+    assert state(tmp_path)[:2] == ("refuted", "contradicts")
+
+
+def test_what_the_server_saw_is_counted_for_the_public(run):
+    change_card(run, view="public")
+    assert state(run)[:2] == ("proved", "agrees")
+    change_card(run, event=to_plain(STEP), epsilon=1.0)
+    assert state(run)[:2] == ("refuted", "contradicts")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"unit": "client"}, "no release from which anything follows for the card's unit and view"),
+        ({"view": "client"}, "no release from which anything follows for the card's unit and view"),
+        ({"relation": "add_or_remove"}, "about one example under zero_out, from which the card does not follow"),
+    ],
+)
+def test_a_card_that_does_not_follow_from_the_ledger_is_not_proved(run, changes, reason):
+    change_card(run, **changes)
+    word, ledger, told = state(run)
+    assert (word, ledger) == ("unknown", "unknown")
+    assert reason in told
+
+
+def test_each_client_is_compared_where_releases_name_clients(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.jsonl", [BUDGET], mode="plan")
+    for round, clients in enumerate([(0,), (1,), (0, 2)]):
+        release = replace(RELEASE, clients=clients)
+        ledger.commit(ledger.reserve(f"run a round {round}", [release]), [release])
+    (tmp_path / "run.json").write_text(json.dumps({"id": "a", "ledger": None}))
+    write_card(tmp_path, 2)
+    assert state(tmp_path)[:2] == ("proved", "agrees")
+    write_card(tmp_path, 1)
+    assert state(tmp_path)[:2] == ("refuted", "contradicts")
+    change_card(tmp_path, clients=[1, 2])
+    assert state(tmp_path)[:2] == ("proved", "agrees")
 
 
 def test_the_worst_card_is_the_answer(run):

@@ -45,6 +45,8 @@ def verify(
     from discreet.verify.card_reader import UnreadableCard
     from discreet.verify.path_check import EXIT_CODES, as_data, check_path, overall
 
+    if (path / "run.json").is_file() and not (path / "guarantee.json").is_file():
+        raise InvalidInput(f"{path} is a run that has not finished, so it has no card yet.", fix="Resume it first.")
     try:
         checked = check_path(path)
     except UnreadableCard as problem:
@@ -68,6 +70,8 @@ def _page(checked: "list[CheckedCard]") -> Iterator[RenderableType]:
             ("Ledger", each.ledger_reason),
             ("Time", f"{verdict.seconds:.2f} s"),
         ]
+        if card.data.get("seeded"):
+            rows.insert(0, ("Seeded", "This run protects nobody: whoever knows its seed can remove the noise."))
         if card.data.get("on_word_of"):
             rows.append(("Declared", "The event is what a user's own code says of itself; nobody can prove that."))
         table = text_table("", "")

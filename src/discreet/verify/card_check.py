@@ -15,7 +15,7 @@ from discreet.verify.balls import lower, upper
 from discreet.verify.card_reader import Card, Step, UnknownEvent, count_steps
 from discreet.verify.closed_forms import gaussian_delta, single_delta
 from discreet.verify.composition import Enclosure, enclose_delta
-from discreet.verify.dominating_noise import DOMINATING, has_integer_noise, replace_integer_noise
+from discreet.verify.dominating_noise import DOMINATING, replace_integer_noise
 from discreet.verify.renyi_bound import bound_delta
 from discreet.verify.step_pairs import GAUSSIAN, counted_pairs, squared_shift
 
@@ -64,12 +64,16 @@ def _enclose(
     """Enclose δ(ε) in the worse direction, and name it and the pairs."""
     if not steps:
         return Enclosure(0.0, 0.0), "both", ("nothing was released",)
-    if has_integer_noise(steps):
-        return _bound_integer_noise(steps, relation, epsilon, delta)
+    if (replaced := replace_integer_noise(steps)) != steps:
+        return _bound_integer_noise(steps, replaced, relation, epsilon, delta)
     if all(step[0] == "gaussian" for step in steps):
         mu = squared_shift(steps, relation).sqrt()
         return _as_enclosure(gaussian_delta(mu, arb(epsilon))), "both", (GAUSSIAN,)
-    pairs = counted_pairs(steps, relation)
+    try:
+        pairs = counted_pairs(steps, relation)
+    except UnknownEvent as unknown:
+        high, bounds = bound_delta(steps, relation, epsilon, unknown)
+        return Enclosure(0.0, high), "both", bounds
     names = tuple(f"{pair.times} × {pair.name}" for pair in pairs)
     if steps.total() == 1 and (exact := single_delta(next(iter(steps)), relation, epsilon)) is not None:
         return _as_enclosure(exact), "the worse one, in closed form", names
@@ -82,18 +86,15 @@ def _enclose(
 
 
 def _bound_integer_noise(
-    steps: Counter[Step], relation: str, epsilon: float, delta: float
+    steps: Counter[Step], replaced: Counter[Step], relation: str, epsilon: float, delta: float
 ) -> tuple[Enclosure, str, tuple[str, ...]]:
-    """Bound δ(ε) from above by a dominating Gaussian, and by published Rényi divergences if that is no proof."""
-    bounds: list[tuple[float, tuple[str, ...]]] = []
-    with suppress(UnknownEvent):
-        found, _, names = _enclose(replace_integer_noise(steps), relation, epsilon, delta)
-        bounds.append((found.high, (DOMINATING, *names)))
-    with suppress(UnknownEvent):
-        bounds += [] if bounds and bounds[0][0] <= delta else [bound_delta(steps, relation, epsilon)]
-    if not bounds:
-        raise UnknownEvent(f"No theorem for this integer noise is built in, under the relation {relation}.")
-    return Enclosure(0.0, min(bounds)[0]), "both", min(bounds)[1]
+    """Bound δ(ε) from above by a dominating Gaussian, or by Rényi divergences where those are smaller."""
+    found, _, pairs = _enclose(replaced, relation, epsilon, delta)
+    high, names = found.high, (DOMINATING, *pairs)
+    if high > delta:
+        with suppress(UnknownEvent):
+            high, names = min((high, names), bound_delta(steps, relation, epsilon, UnknownEvent()))
+    return Enclosure(0.0, high), "both", names
 
 
 def _as_enclosure(delta: arb) -> Enclosure:

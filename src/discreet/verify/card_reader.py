@@ -66,8 +66,10 @@ def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _find_cards(data: Any) -> list[Mapping[str, Any]]:
     """Return the cards in plain data, or raise UnreadableCard where ε, δ or the event beside a card is another."""
     match data:
-        case (list() as entries) | {"guarantees": list() as entries}:
-            return [card for entry in entries for card in _find_cards(entry)]
+        case list():
+            return [card for entry in data for card in _find_cards(entry)]
+        case {"guarantees": list() as entries}:
+            return [{"seeded": data.get("seeded", False), **card} for card in _find_cards(entries)]
         case {"guarantee": {} as card}:
             for name in (name for name in STATED if name in data):
                 both = f"{data[name]} beside the card and {card.get(name)} on it"
@@ -111,7 +113,7 @@ def count_steps(event: Any) -> Counter[Step]:
             return Counter([_sampled_step("poisson", _rate(event), event)])
         case "poisson_sampled_group":
             rate, size, noise = _rate(event), _count(event, "group_size"), _noise(event.get("event"))
-            return Counter([_group_noise(noise, size) if rate == 1 else ("group", rate, size, noise)])
+            return Counter([group_noise(noise, size) if rate == 1 else ("group", rate, size, noise)])
         case _:
             return Counter([_noise(event)])
 
@@ -121,7 +123,7 @@ def _sampled_step(kind: str, rate: float, event: Mapping[str, Any]) -> Step:
     return noise if rate == 1 else (kind, rate, noise)
 
 
-def _group_noise(noise: Step, size: int) -> Step:
+def group_noise(noise: Step, size: int) -> Step:
     """Return the noise relative to the move of a whole group, `size` sensitivities, rounded against the card.
 
     The move of integer noise is an integer vector too, so that its L1 norm follows from its L2 norm.

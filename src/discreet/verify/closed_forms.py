@@ -28,9 +28,7 @@ def single_delta(step: Step, relation: str, epsilon: float) -> arb | None:
             return laplace_delta((2 if replaced else 1) / arb(scale), at)
         case ("poisson", _, ("gaussian", _)) if replaced:
             return None
-        case (("poisson" | "fixed_size") as kind, rate, (("gaussian" | "laplace") as noise, scale)):
-            if kind == "fixed_size" and not replaced:
-                return None
+        case (("poisson" | "fixed_size") as kind, rate, (noise, scale)) if replaced or kind == "poisson":
             q, shift = arb(rate), (2 if replaced else 1) / arb(scale)
             delta = gaussian_delta if noise == "gaussian" else laplace_delta
             forward, rest = q * delta(shift, (1 + (alpha - 1) / q).log()), 1 - alpha * (1 - q)

@@ -136,12 +136,9 @@ def _minimise(objective: Callable[[float], float]) -> float:
 
 def _compose(steps: Sequence[tuple[Pair, int]], plan: _Plan, epsilon: float) -> Enclosure:
     """Enclose δ(ε) on the lattice of the plan."""
-    counts, tilt = [count for _, count in steps], plan.tilt
-    placed = [
-        put_on_lattice(pair, plan.spacing, *ends, tilt) for (pair, _), ends in zip(steps, plan.ranges, strict=True)
-    ]
-    counted = list(zip(placed, counts, strict=True))
-    spectrum = Spectrum(placed, counts, plan.spacing, tilt, plan.bits)
+    tilt, ranges = plan.tilt, zip(steps, plan.ranges, strict=True)
+    counted = [(put_on_lattice(pair, plan.spacing, *ends, tilt), count) for (pair, count), ends in ranges]
+    spectrum = Spectrum(counted, plan.spacing, tilt, plan.bits)
     log_total = sum((count * step.log_total for step, count in counted), arb(0))
     slack = 1.001 * sum(count * step.slack for step, count in counted)
     near = math.nextafter(epsilon - slack, -math.inf)

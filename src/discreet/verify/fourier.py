@@ -20,8 +20,7 @@ from discreet.verify.loss_pairs import Array
 
 Complex = NDArray[np.complex128]
 
-RADIX_BITS = 6
-TABLE_BITS = 11
+RADIX_BITS, TABLE_BITS = 6, 11
 SILENT = -92.0  # log of the modulus below which a frequency is left out, as an error
 
 
@@ -83,13 +82,11 @@ def _root_table(bits: int, step_bits: int) -> Complex:
 class Spectrum:
     """The transform of a composed lattice at the frequencies 0 … n/2, n = 2^bits, with a bound on its errors."""
 
-    def __init__(
-        self, steps: Sequence[LatticeStep], counts: Sequence[int], spacing: float, tilt: float, bits: int
-    ) -> None:
+    def __init__(self, steps: Sequence[tuple[LatticeStep, int]], spacing: float, tilt: float, bits: int) -> None:
         self._spacing, self._tilt, self._bits = spacing, tilt, bits
-        self._offset = sum(count * step.first for step, count in zip(steps, counts, strict=True))
+        self._offset, counts = sum(count * step.first for step, count in steps), [count for _, count in steps]
         half, noise = 2 ** (bits - 1) + 1, 1.01 * transform_error(bits)
-        transforms = [transform(step.weights, bits)[:half] for step in steps]
+        transforms = [transform(step.weights, bits)[:half] for step, _ in steps]
         logs = [np.log(np.abs(each) + noise) for each in transforms]
         moduli = sum((count * log for count, log in zip(counts, logs, strict=True)), np.zeros(half))
         self._indices = np.flatnonzero(moduli > SILENT)

@@ -50,11 +50,8 @@ def put_on_lattice(pair: Pair, spacing: float, first: int, last: int, tilt: floa
             unbounded += mass
         else:  # a cell of its own, from the point below; the last point has no cell above, and needs none
             ratio = 1.0 if is_on_point else math.exp(points[below] - atom.loss)
-            cells, p, error = (
-                np.append(cells, below),
-                np.append(p, mass),
-                np.append(error, ROUNDINGS * (2 - math.log(min(atom.p, atom.q) + UNDERFLOW))),
-            )
+            cells, p = np.append(cells, below), np.append(p, mass)
+            error = np.append(error, ROUNDINGS * (2 - math.log(min(atom.p, atom.q) + UNDERFLOW)))
             q = np.append(q, mass * ratio * math.exp(-min(points[below], 700.0)))
     error = error + ROUNDINGS * (1 + np.abs(points[cells]))
     p = p * (1 + error) + UNDERFLOW

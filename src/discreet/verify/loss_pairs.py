@@ -6,7 +6,7 @@ remainder; those of wide and unbounded cells are enclosed by balls.
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from flint import arb
@@ -43,17 +43,6 @@ class Atom(NamedTuple):
     q: float
 
 
-class Pair(Protocol):
-    """Two distributions on a line. Atoms other than at 0 are at the extreme losses."""
-
-    @property
-    def atoms(self) -> tuple[Atom, ...]: ...
-
-    def masses(self, edges: Array) -> Masses: ...  # between increasing losses, without the atoms
-
-    def sketch(self) -> tuple[Array, Array]: ...  # losses and masses under P, roughly, to decide where to look
-
-
 @dataclass(frozen=True)
 class GaussianMixtures:
     """Mixtures of unit Gaussians. No mean of P is below 0 and none of Q above, so the loss increases."""
@@ -83,9 +72,8 @@ class GaussianMixtures:
             mass = np.zeros(narrow.size)
             mass[narrow] = w * sum(share * _density(side, low + at * w) for at, share in NODES)
             for i in np.flatnonzero(~narrow):
-                mass[i] = middle(
-                    sum((weight * normal_mass(ends[i], ends[i + 1], mean) for weight, mean in side), arb(0))
-                )
+                parts = (weight * normal_mass(ends[i], ends[i + 1], mean) for weight, mean in side)
+                mass[i] = middle(sum(parts, arb(0)))
             sides.append(mass)
         sides[0][-1] += self.unlisted
         return Masses(sides[0], sides[1], error, float(off.max(initial=0.0)))
@@ -170,7 +158,7 @@ class SampledLaplace:
 class ReversedPair:
     """The same pair with P and Q exchanged: every loss changes its sign."""
 
-    pair: Pair
+    pair: "Pair"
 
     @property
     def atoms(self) -> tuple[Atom, ...]:
@@ -240,3 +228,8 @@ def unmix_losses(rate: float, losses: Array) -> Array:
     with np.errstate(divide="ignore"):
         small = np.log1p(np.maximum(np.expm1(np.minimum(losses, 600.0)) / rate, -1.0))
     return np.where(losses < 600, small, losses - math.log(rate))
+
+
+# Each has atoms, which other than at 0 are at the extreme losses; `masses` between increasing losses, without the
+# atoms; and a `sketch` of losses and masses under P, to decide where to look.
+Pair: TypeAlias = GaussianMixtures | SampledLaplace | ReversedPair | Replacement

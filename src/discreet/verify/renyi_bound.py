@@ -9,24 +9,24 @@ from flint import arb
 from discreet.verify.balls import upper
 from discreet.verify.card_reader import Step, UnknownEvent
 
-SAMPLED_ORDERS = (*range(2, 65), *sorted({round(64 * 2 ** (k / 6)) for k in range(1, 25)}))
-UNSAMPLED_ORDERS = (*SAMPLED_ORDERS, *(2**k for k in range(11, 24)))
+ORDERS = (*range(2, 65), *sorted({round(64 * 2 ** (k / 6)) for k in range(1, 25)}), *(2**k for k in range(11, 24)))
 FRACTIONS = 32  # orders tried between the neighbours of the best one, and again between those, six times
 NAMES = {
     "gaussian": "Rényi divergence of Gaussian noise, α·Δ²/(2σ²)",
     "discrete_gaussian": "Rényi bound of discrete Gaussian noise (Canonne, Kamath & Steinke 2020, Prop. 5)",
     "skellam": "Rényi bound of Skellam noise (Agarwal, Kairouz & Liu 2021, Thm 3.5)",
 }
-POISSON = "amplification by Poisson sampling at whole orders (Zhu & Wang 2019; Steinke 2022)"
 
 
-def bound_delta(steps: Counter[Step], relation: str, epsilon: float) -> tuple[float, tuple[str, ...]]:
+def bound_delta(
+    steps: Counter[Step], relation: str, epsilon: float, unknown: UnknownEvent
+) -> tuple[float, tuple[str, ...]]:
     """Bound δ(ε) from above over many orders (Canonne, Kamath & Steinke 2020, Prop. 12), and name the bounds.
 
-    Between whole orders (α−1)·D_α is at most its chord, because it is convex.
+    Between whole orders (α−1)·D_α is at most its chord, because it is convex. Raises `unknown` if a step has no bound.
     """
-    names = tuple(dict.fromkeys(name for step in steps for name in _names(step, relation)))
-    orders = SAMPLED_ORDERS if any(step[0] == "poisson" for step in steps) else UNSAMPLED_ORDERS
+    if not {step[0] for step in steps} <= NAMES.keys():
+        raise unknown
     factor = 2 if relation == "replace" else 1
     whole_moment = lru_cache(maxsize=None)(lambda step, order: (order - 1) * _divergence(step, arb(order), factor))
 
@@ -42,45 +42,26 @@ def bound_delta(steps: Counter[Step], relation: str, epsilon: float) -> tuple[fl
         at, value = arb(order), sum((count * moment(step, order) for step, count in steps.items()), arb(0))
         return value - (at - 1) * arb(epsilon) + (at - 1) * (1 - 1 / at).log() - at.log()
 
-    logs = [float(log_delta(order).mid()) for order in orders]
-    best = min(range(len(orders)), key=logs.__getitem__)
-    least, low, high = upper(log_delta(orders[best])), orders[max(best - 1, 0)], orders[min(best + 1, len(orders) - 1)]
+    logs = [float(log_delta(order).mid()) for order in ORDERS]
+    best = min(range(len(ORDERS)), key=logs.__getitem__)
+    least, low, high = upper(log_delta(ORDERS[best])), ORDERS[max(best - 1, 0)], ORDERS[min(best + 1, len(ORDERS) - 1)]
     width, low = float(high - low) if best else 2.0, float(low) if best else 1.0
     for _ in range(6):
         bounds = {at: upper(log_delta(at)) for at in (low + width * k / FRACTIONS for k in range(1, FRACTIONS))}
         nearest = min(bounds, key=bounds.__getitem__)
         least, low, width = min(least, bounds[nearest]), nearest - width / FRACTIONS, 2 * width / FRACTIONS
-    return min(1.0, upper(arb(least).exp())), names
-
-
-def _names(step: Step, relation: str) -> list[str]:
-    match step:
-        case ("poisson", _, (noise, *_)) if noise in NAMES and relation != "replace":
-            return [NAMES[noise], POISSON]
-        case (noise, *_) if noise in NAMES:
-            return [NAMES[noise]]
-        case _:
-            raise UnknownEvent(f"No Rényi bound is built in for {step[0]} under the relation {relation}.")
+    return min(1.0, upper(arb(least).exp())), tuple(dict.fromkeys(NAMES[step[0]] for step in steps))
 
 
 def _divergence(step: Step, order: arb, factor: int) -> arb:
     """Enclose the bound on the Rényi divergence at this order, at `factor` times the sensitivity."""
     match step:
-        case ("poisson", rate, noise):
-            q, whole = arb(rate), round(float(order.mid()))
-            total = (1 - q) ** (whole - 1) * (1 + (whole - 1) * q)
-            for k in range(2, whole + 1):
-                chance = arb(math.comb(whole, k)) * q**k * (1 - q) ** (whole - k)
-                total += chance * ((k - 1) * _divergence(noise, arb(k), factor)).exp()
-            return total.log() / (whole - 1)
         case ("gaussian", z):
             return order * (factor / arb(z)) ** 2 / 2
         case ("discrete_gaussian", variance, l2):
             return order * (factor * arb(l2)) ** 2 / (2 * arb(variance))
-        case (_, variance, l2, dimension):  # Skellam noise; ‖k‖₁ ≤ ‖k‖₂·min(√d, ‖k‖₂) of an integer vector
-            v, move = arb(variance), factor * arb(l2)
-            l1 = move * arb(l2).min(arb(dimension).sqrt())
+        case _:  # Skellam noise; ‖k‖₁ ≤ ‖k‖₂·min(√d, ‖k‖₂) of an integer vector
+            v, move, dimension = arb(step[1]), factor * arb(step[2]), step[3]
+            l1 = move * arb(step[2]).min(arb(dimension).sqrt())
             excess = ((2 * order - 1) * move**2 + 6 * l1) / (4 * v**2)
             return order * move**2 / (2 * v) + excess.min(3 * l1 / (2 * v))
-        case _:
-            raise AssertionError(step)
