@@ -437,6 +437,14 @@ def test_a_shared_ledger_stops_a_run_where_its_budget_ends(prepare: PrepareJob, 
     assert max(first.guarantees[0].epsilon, second.guarantees[0].epsilon) < spent["budgets"][0]["spent"] <= 2.5
 
 
+def test_a_ledger_for_one_planned_run_refuses_a_second_run(prepare: PrepareJob, tmp_path: Path):
+    ledger = Ledger.create(tmp_path / "data.jsonl", [budget(9.0)], "plan")
+    start(prepare("rounds=2"), tmp_path / "first", ledger=ledger.path)
+    with pytest.raises(InvalidInput, match="counts one planned run, and another run has used it already"):
+        start(prepare("rounds=3"), tmp_path / "second", ledger=ledger.path)
+    assert not (tmp_path / "second").exists()
+
+
 def test_a_ledger_that_cannot_pay_for_the_first_round_refuses_before_anything_is_written(
     prepare: PrepareJob, tmp_path: Path, state: Path
 ):

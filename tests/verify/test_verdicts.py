@@ -57,11 +57,6 @@ def test_the_fault_of_the_earlier_laplace_accountant_is_found(noise, rate, delta
         {"kind": "skellam", "variance": 1e4, "l2_sensitivity": 20.0, "dimension": 100},
         {"kind": "discrete_gaussian", "variance": 100.0, "l2_sensitivity": 5.0},
         {
-            "kind": "discrete_gaussian",
-            "variance": 0.5,
-            "l2_sensitivity": 1.0,
-        },  # here the published bound is the smaller
-        {
             "kind": "distributed_discrete_gaussian",
             "variance": 10.0,
             "shares": 9,
@@ -91,6 +86,19 @@ def test_integer_noise_is_proved_and_never_refuted(event, relation, rate):
     assert check_card(Card(epsilon, 1e-5, relation, whole, {})).word == "proved"
     assert check_card(Card(epsilon * 0.999, 1e-5, relation, whole, {})).word == "unknown"
     assert check_card(Card(epsilon / 2, 1e-5, relation, whole, {})).word == "unknown"
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace"])
+def test_so_little_integer_noise_that_its_published_bound_is_smaller_is_proved_without_sampling(relation):
+    from discreet.part import from_plain
+    from discreet.privacy import accountant
+    from discreet.privacy.events import Event
+
+    noise = {"kind": "discrete_gaussian", "variance": 0.5, "l2_sensitivity": 1.0}
+    event = {"kind": "repeated", "count": 20, "event": noise}
+    account = accountant.account(from_plain(Event, event), 1e-5, relation)
+    assert account.certified_by == "rdp"
+    assert check_card(Card(account.epsilon, 1e-5, relation, event, {})).word == "proved"
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,7 @@ def start_loop(
     if ledger is not None:
         data_ledger = Ledger.open(ledger)
         _check_budgets(job, data_ledger, is_stop_free=is_stop_free or callbacks.may_stop)
+        _check_plan_is_unused(data_ledger)
         if not job.as_far_as_it_goes:
             check_whole_plan(job, data_ledger)
         asked = data_ledger, data_ledger.reserve(identity.round_key(0), planned_releases(job, 0, shared=True))
@@ -194,6 +195,16 @@ def affordable_rounds(job: Job, shared: Ledger) -> int:
         return True
 
     return run_spending.most_rounds(job.rounds, is_affordable)
+
+
+def _check_plan_is_unused(shared: Ledger) -> None:
+    """Refuse a second run in a ledger for one planned run: it was planned after seeing the first one."""
+    counted = shared.summary()["releases"]
+    if shared.mode == "plan" and counted["committed"] + counted["reserved"]:
+        raise InvalidInput(
+            f"{shared.path} counts one planned run, and another run has used it already.",
+            fix="Resume that run, or use a ledger for many runs: discreet ledger create --mode filter",
+        )
 
 
 def _check_budgets(job: Job, shared: Ledger, *, is_stop_free: bool) -> None:
