@@ -34,6 +34,7 @@ def test_json_is_one_object_with_all_that_a_script_asks_for(discreet: Discreet, 
     assert (found["run"], found["rounds"], found["delta"], found["stopped"]) == ("result", 4, 1e-4, None)
     assert 1.9 < found["epsilon"] <= 2
     assert 0 < found["metrics"]["accuracy"] <= 1
+    assert (found["certified"], found["seeded"]) == (True, False)
     assert found["guarantees"][0]["epsilon"] == found["epsilon"]
     assert (tmp_path / "result" / "report.html").is_file()
 

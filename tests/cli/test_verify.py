@@ -158,3 +158,18 @@ def test_without_flint_the_extra_is_named(card):
     done = subprocess.run([sys.executable, "-c", hide, "verify", str(card)], capture_output=True, text=True)
     assert done.returncode == 2
     assert "pip install 'discreet[verify]'" in done.stderr
+
+
+@pytest.mark.parametrize("seeded", [True, False])
+def test_a_seeded_run_is_said_to_protect_nobody(card, discreet, seeded):
+    whole = json.loads(card.read_text())
+    card.write_text(json.dumps({"seeded": seeded, "guarantees": [whole["guarantee"]]}))
+    assert ("This run protects nobody" in discreet("verify", card).out) is seeded
+    assert discreet("verify --json", card).json["seeded"] is seeded
+
+
+def test_a_run_that_has_not_finished_has_no_card_yet(tmp_path, discreet):
+    (tmp_path / "run.json").write_text("{}")
+    ran = discreet("verify", tmp_path)
+    assert ran.code == 2
+    assert "has not finished, so it has no card yet. Resume it first." in " ".join(ran.err.split())

@@ -234,6 +234,7 @@ def result_data(ended: "Outcome", page: Path) -> dict[str, Any]:
         "run": str(ended.record.path),
         **ended.summary(),
         "guarantees": [to_plain(guarantee) for guarantee in ended.guarantees],
+        "seeded": ended.record.identity.seeded,
         "data_ranges": ended.record.identity.data_ranges,
         "report": str(page),
     }
