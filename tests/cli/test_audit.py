@@ -72,6 +72,22 @@ def test_settings_of_a_run_are_not_changed(run_copy: Path, discreet: Discreet) -
     assert "--set belongs to an experiment's file" in ran.err
 
 
+def test_an_option_that_an_audit_of_a_run_would_ignore_is_refused(run_copy: Path, discreet: Discreet) -> None:
+    ran = discreet(f"audit {run_copy} --data-dir {run_copy}")
+    assert ran.code == 2
+    assert "--data-dir belongs to an experiment's file" in ran.err
+    ran = discreet(f"audit {run_copy} --estimator repeated --canaries 50")
+    assert ran.code == 2
+    assert "Repeated runs have one canary each, and got 50 canaries." in ran.err
+
+
+def test_too_few_repeated_runs_are_refused_before_the_first(
+    run_copy: Path, discreet: Discreet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("discreet.audit.auditor.play_runs", lambda *_: pytest.fail("it trained"))
+    assert "must be at least 8, and got 3." in discreet(f"audit {run_copy} --estimator repeated --runs 3").err
+
+
 def test_a_guarantee_that_is_not_there_is_named(run_copy: Path, discreet: Discreet) -> None:
     ran = discreet(f"audit {run_copy} --unit client")
     assert ran.code == 2

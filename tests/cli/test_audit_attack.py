@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+import typer
 
-from discreet.cli.main import run
+from discreet.cli.audit_modes import MODES
+from discreet.cli.main import app, run
 from tests.cli.conftest import Discreet
 
 FAST = "--set rounds=2 --set task.clients=3 --set task.test_fraction=0.9 --seed 1"
@@ -63,8 +65,21 @@ def test_a_run_keeps_the_attack_for_its_report(discreet: Discreet, tmp_path: Pat
         ("--attack labels --compare", "--compare belongs to --attack membership, and got --attack labels"),
         ("--attack membership --batch 2", "--batch belongs to --attack inversion"),
         ("--attack membership --on-data", "--on-data belongs to --attack inversion or labels"),
-        ("--shadows 16", "--shadows belongs to --attack membership, and got none"),
-        ("--attack labels --canaries 5", "belong to an audit without --attack"),
+        ("--shadows 16", "--shadows belongs to --attack membership, and got no --attack. Add --attack membership, or"),
+        ("--on-data", "--on-data belongs to --attack inversion or labels, and got no --attack."),
+        ("--attack labels --canaries 5", "--canaries belongs to an audit without --round and --attack, and got"),
+        ("--attack labels --estimator one-run", "and got --attack labels. Leave out --estimator."),
+        ("--attack labels --confidence 0.99", "and got --attack labels. Leave out --confidence."),
+        ("--attack labels --unit client", "--unit belongs to an audit without --attack, and got --attack labels"),
+        ("--attack labels --repetitions 1000", "--repetitions belongs to --round, and got --attack labels."),
+        ("--repetitions 1000", "--repetitions belongs to --round, and got no --round. Add --round, or leave out"),
+        ("--attack labels --round", "--round belongs to an audit without --attack, and got --attack labels."),
+        ("--round --runs 3", "--runs belongs to an audit without --round and --attack, and got --round."),
+        ("--round --picture x.svg", "--picture belongs to an audit without --round, and got --round."),
+        ("--round --data-dir .", "--data-dir belongs to an audit without --round, and got --round."),
+        ("--round --batch 2", "--batch belongs to --attack inversion, and got --round."),
+        ("--round", "--round needs an experiment's file, and got none."),
+        ("--confidence x", "must be a number, and got 'x'."),
         ("--attack inversion --batch 9", "1 to 4 examples, and got 9"),
         ("--attack inversion --picture x.gif", "must end in .png"),
         ("", "needs a run directory or an experiment's file"),
@@ -74,3 +89,11 @@ def test_what_can_not_be_done_is_refused_in_one_sentence(discreet: Discreet, lin
     ran = discreet(f"audit {line}")
     assert ran.code == 2
     assert said in ran.err
+
+
+def test_every_option_of_an_audit_is_in_the_table_of_modes_or_belongs_to_all_of_them() -> None:
+    """An option that a new mode forgets would be ignored in silence."""
+    command = typer.main.get_command(app).commands["audit"]  # type: ignore[attr-defined]
+    options = {name for option in command.params for name in option.opts if name.startswith("--")}
+    everywhere = {"--attack", "--round", "--set", "--seed", "--trust", "--json"}
+    assert options == set(MODES) | everywhere

@@ -17,7 +17,7 @@ from discreet.audit.canary_scores import collect_entries, score_canaries
 from discreet.audit.estimators.estimate import Estimate, check_levels
 from discreet.audit.estimators.gaussian_estimator import CURVE_DELTAS, estimate_by_gaussian, measured_points
 from discreet.audit.estimators.one_run_estimator import estimate_by_guesses
-from discreet.audit.estimators.repeated_estimator import estimate_by_repetition
+from discreet.audit.estimators.repeated_estimator import check_run_count, estimate_by_repetition
 from discreet.audit.estimators.trade_off_estimator import estimate_by_trade_off
 from discreet.code_version import read_code_version
 from discreet.errors import DiscreetError, InvalidInput
@@ -73,6 +73,7 @@ def audit_experiment(setup: AuditSetup, options: AuditOptions, watch: Watch = la
     began = time.perf_counter()
     card, view = choose_guarantee(setup.cards, options.unit, options.against)
     check_levels(card.delta, options.confidence)
+    _check_repeated(options)
     plan = plan_attack(
         setup.algorithm,
         setup.population,
@@ -146,6 +147,18 @@ def play_runs(setup: AuditSetup, plan: AttackPlan, count: int, seed: int | None,
         runs.append(play_run(setup, plan, key, lambda round, done=done: watch(done + round, total)))  # type: ignore[misc]
         done += setup.rounds
     return runs
+
+
+def _check_repeated(options: AuditOptions) -> None:
+    """Refuse before any training what repeated runs can't use."""
+    if options.estimator != "repeated":
+        return
+    if options.canaries not in (None, 1):
+        raise InvalidInput(
+            f"Repeated runs have one canary each, and got {options.canaries} canaries.",
+            fix="Leave out the number of canaries, and give more --runs.",
+        )
+    check_run_count(options.runs or REPEATED_RUNS)
 
 
 def _count_runs(options: AuditOptions, plan: AttackPlan) -> int:

@@ -9,7 +9,17 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from discreet.cli.audit_attack import AttackChoice, print_attack
-from discreet.cli.options import COUNT, DataDir, Overrides, ViewWord, expand_records, parse_view
+from discreet.cli.audit_modes import choose_mode, refuse_other_options
+from discreet.cli.options import (
+    COUNT,
+    PROBABILITY,
+    DataDir,
+    Overrides,
+    ViewWord,
+    expand_records,
+    number_option,
+    parse_view,
+)
 from discreet.cli.output import Json, emit
 from discreet.cli.progress_bar import progress_bars, show_preparation
 from discreet.cli.text_table import text_table
@@ -21,6 +31,8 @@ if TYPE_CHECKING:
     from discreet.audit.auditor import AuditOptions, Watch
 
 EXCEEDED = 4  # exit code of an audit that contradicts its card
+REPETITIONS = 100_000
+MAKE_ONE = "`discreet run` makes a run directory; `discreet init` writes an experiment's file."
 EPILOG = """\b
 Examples:
   discreet audit runs/first
@@ -51,10 +63,13 @@ def audit(
             click_type=COUNT, metavar="M", show_default="as many as fit, up to 1,000", help="Canaries in a training."
         ),
     ] = None,
-    estimator: Annotated[Estimator, typer.Option(help="How scores become a lower bound.")] = "gaussian",
+    estimator: Annotated[
+        Estimator | None, typer.Option(show_default="gaussian", help="How scores become a lower bound.")
+    ] = None,
     confidence: Annotated[
-        float, typer.Option(metavar="P", help="Probability with which the lower bound holds.")
-    ] = 0.95,
+        float | None,
+        number_option(PROBABILITY, "P", "Probability with which the lower bound holds.", default="0.95"),
+    ] = None,
     runs: Annotated[
         int | None,
         typer.Option(click_type=COUNT, metavar="R", show_default="enough for 200 canaries", help="Trainings."),
@@ -71,9 +86,11 @@ def audit(
         bool, typer.Option("--round", help="Attack one round of FILE's algorithm on a toy task instead.")
     ] = False,
     repetitions: Annotated[
-        int,
-        typer.Option(click_type=COUNT, metavar="N", help="With --round: rounds on each of two neighbouring data sets."),
-    ] = 100_000,
+        int | None,
+        number_option(
+            COUNT, "N", "With --round: rounds on each of two neighbouring data sets.", default=f"{REPETITIONS:,}"
+        ),
+    ] = None,
     settings: Overrides = None,
     data_dir: DataDir = None,
     seed: Annotated[
@@ -99,21 +116,39 @@ def audit(
     certified of that round, at a false-alarm rate of 1e-6. Noise that follows from a promise is set to a multiplier
     of 1.
     """
-    choice.check()
+    mode = choose_mode(choice.attack, whole_round=whole_round)
+    refuse_other_options(
+        mode,
+        {
+            "--canaries": canaries,
+            "--estimator": estimator,
+            "--confidence": confidence,
+            "--runs": runs,
+            "--unit": unit,
+            "--against": against,
+            "--repetitions": repetitions,
+            "--data-dir": data_dir,
+            **choice.options(),
+        },
+    )
     view = None if against is None else parse_view(against)
     if run is not None:
         _check_target(run)
     if choice.attack is not None:
-        _refuse_canary_options(canaries, runs, unit, against)
         print_attack(run, choice, settings, data_dir, seed, trusted=trust, as_json=as_json)
         return
     if run is None:
-        raise InvalidInput("An audit by canaries needs a run directory or an experiment's file, and got none.")
+        raise InvalidInput(
+            "--round needs an experiment's file, and got none."
+            if whole_round
+            else "An audit by canaries needs a run directory or an experiment's file, and got none.",
+            fix="`discreet init` writes an experiment's file." if whole_round else MAKE_ONE,
+        )
     if whole_round:
         from discreet.cli.round_audit import audit_round
 
         allowed = choose_trust(trust, run)
-        audit_round(run, settings, data_dir, allowed, unit, view, repetitions, seed, as_json=as_json)
+        audit_round(run, settings, data_dir, allowed, unit, view, repetitions or REPETITIONS, seed, as_json=as_json)
         return
     from discreet.audit.auditor import AuditOptions
 
@@ -121,7 +156,9 @@ def audit(
         from discreet.report.picture_files import check_picture_path
 
         check_picture_path(choice.picture)
-    options = AuditOptions(canaries, estimator, confidence, runs, unit, view, seed)
+    options = AuditOptions(
+        canaries, estimator or "gaussian", 0.95 if confidence is None else confidence, runs, unit, view, seed
+    )
     record = _measure(run, options, settings, data_dir, trusted=trust, quiet=as_json)
     if choice.picture is not None:
         from discreet.report.audit_sections import audit_picture
@@ -139,18 +176,13 @@ def _check_target(path: Path) -> None:
     if not path.exists():
         raise InvalidInput(
             f"An audit needs a run directory or an experiment's file, and there is neither at {path}.",
-            fix="`discreet run` makes a run directory; `discreet init` writes an experiment's file.",
+            fix=MAKE_ONE,
         )
     if path.is_file() and path.suffix == ".json":
         raise InvalidInput(
             f"An audit needs a run directory or an experiment's file, and {path} is JSON.",
             fix=f"A card is checked by: discreet verify {path}",
         )
-
-
-def _refuse_canary_options(*given: object) -> None:
-    if any(value is not None for value in given):
-        raise InvalidInput("--canaries, --runs, --unit and --against belong to an audit without --attack.")
 
 
 def _measure(
@@ -170,6 +202,11 @@ def _measure(
     if run.is_dir():
         if settings:
             raise InvalidInput("--set belongs to an experiment's file, and a run has its settings already.")
+        if data_dir is not None:
+            raise InvalidInput(
+                "--data-dir belongs to an experiment's file, and an audit of a run by canaries reads no data.",
+                fix="Leave out --data-dir.",
+            )
         with progress_bars(quiet=quiet) as bars:
             return run_audit.audit_directory(run, options, allowed, _as_watch(bars))
     source = experiment_file.load_experiment(run, tuple(settings or ()), data_dir, allowed)

@@ -23,7 +23,7 @@ PRIVATE = "No guarantee covers what an attack on own data finds: show it only to
 
 @dataclass(frozen=True, kw_only=True)
 class AttackChoice:
-    """The options of an attack; without --attack, none of the others may be given."""
+    """The options of an attack; `cli/audit_modes.py` says which attack each belongs to."""
 
     attack: Annotated[
         Literal["membership", "inversion", "labels"] | None,
@@ -44,18 +44,15 @@ class AttackChoice:
         typer.Option(metavar="FILE", show_default=False, help="Draw what was found: PNG, SVG, PDF or HTML."),
     ] = None
 
-    def check(self) -> None:
-        """Refuse options of another attack: what they ask for would silently not be done."""
-        belongs = {
-            "--shadows": (self.shadows is not None, ("membership",)),
-            "--compare": (self.compare, ("membership",)),
-            "--batch": (self.batch is not None, ("inversion",)),
-            "--on-data": (self.on_data, ("inversion", "labels")),
+    def options(self) -> dict[str, object]:
+        """Return the options of attacks by name; None and False for those that were not given."""
+        return {
+            "--shadows": self.shadows,
+            "--compare": self.compare,
+            "--batch": self.batch,
+            "--on-data": self.on_data,
+            "--picture": self.picture,
         }
-        for name, (is_given, kinds) in belongs.items():
-            if is_given and self.attack not in kinds:
-                got = "none" if self.attack is None else f"--attack {self.attack}"
-                raise InvalidInput(f"{name} belongs to --attack {' or '.join(kinds)}, and got {got}.")
 
 
 def print_attack(

@@ -31,11 +31,7 @@ def estimate_by_repetition(canaries: ScoredCanaries, *, delta: float, confidence
     """
     check_levels(delta, confidence)
     runs, first = np.unique(canaries.runs, return_index=True)
-    if len(runs) < FEWEST_RUNS:
-        raise InvalidInput(
-            f"Repeated runs must be at least {FEWEST_RUNS}, and got {len(runs)}.",
-            fix="Give more --runs, or another --estimator.",
-        )
+    check_run_count(len(runs))
     scores, present = canaries.scores[first], canaries.present[first]
     is_choosing = np.arange(len(runs)) % 2 == 0
     error = (1 - confidence) / 2
@@ -58,6 +54,15 @@ def estimate_by_repetition(canaries: ScoredCanaries, *, delta: float, confidence
         points=((bound, delta),) if bound > 0 and delta > 0 else (),
         details={"runs": len(runs), "threshold": best[1], "looks_for": "presence" if best[0] > 0 else "absence"},
     )
+
+
+def check_run_count(runs: int) -> None:
+    """Refuse fewer runs than a threshold can be chosen and measured on."""
+    if runs < FEWEST_RUNS:
+        raise InvalidInput(
+            f"Repeated runs must be at least {FEWEST_RUNS}, and got {runs}.",
+            fix="Give more --runs, or another --estimator.",
+        )
 
 
 def _bound(above: Coins, aimed: Coins, delta: float, error: float) -> float:
