@@ -49,6 +49,20 @@ def test_audits_of_several_kinds_stand_beside_each_other(run_copy: Path, discree
     assert [record.estimator for record in read_audits(run_copy)] == ["gaussian", "gaussian", "one-run"]
 
 
+@pytest.mark.parametrize("content", ['{"audits": [{"lower_', "[]", "{}", '{"audits": null}', ""])
+def test_a_damaged_file_of_audits_is_refused_before_training_and_left_as_it_is(
+    run_copy: Path, discreet: Discreet, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    monkeypatch.setattr("discreet.audit.auditor.play_runs", lambda *_: pytest.fail("it trained"))
+    kept = run_copy / "audit.json"
+    kept.write_text(content)
+    ran = discreet(f"audit {run_copy} --seed 1")
+    assert ran.code == 2
+    assert f"{kept} must be JSON with a list of the audits of this run, and it is damaged." in ran.err
+    assert f"mv {kept} {kept}.damaged" in ran.err
+    assert kept.read_text() == content
+
+
 def test_a_lower_bound_above_the_card_has_an_exit_code_of_its_own(run_copy: Path, discreet: Discreet) -> None:
     text = (run_copy / "resolved.toml").read_text()
     stated = next(line for line in text.splitlines() if line.startswith("noise_multiplier"))

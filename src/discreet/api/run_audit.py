@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from discreet.api.experiment_jobs import prepare_job
 from discreet.api.run_result import Run, write_page
-from discreet.audit.audit_record import AuditRecord, add_audit
+from discreet.audit.audit_record import AuditRecord, add_audit, stored_audits
 from discreet.audit.audit_setup import AuditSetup, setup_from_job, setup_from_run
 from discreet.audit.auditor import AuditOptions, Estimator, Watch, audit_experiment
 from discreet.experiment.configuration import experiment_file
@@ -55,7 +55,7 @@ def audit_run(
         The lower bound beside the certified ε. A lower bound proves no safety: another attack may find more.
 
     Raises:
-        InvalidInput: There is no such run or guarantee.
+        InvalidInput: There is no such run or guarantee, or the file of the run's earlier audits is damaged.
         Unsupported: No attack of this kind fits the algorithm.
 
     Example:
@@ -75,6 +75,7 @@ def audit_directory(
     directory: Path, options: AuditOptions, trust: Trust, watch: Watch = lambda done, total: None
 ) -> AuditRecord:
     """Audit a run by its directory alone, keep the result there, and write its page again."""
+    stored_audits(directory)  # refuses a damaged file before it trains
     record = audit_experiment(setup_from_run(RunRecord.open(directory), trust), options, watch)
     add_audit(directory, record)
     write_page(directory)

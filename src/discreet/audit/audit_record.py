@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from discreet.durable_files import write_durably
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, InvalidInput
 from discreet.experiment.run_directory.run_files import AUDIT, RunFiles
 from discreet.part import Count, Flag, Index, NonNegative, Probability, from_plain, part, to_plain
 from discreet.privacy.guarantee import Epsilon
@@ -130,12 +130,31 @@ def add_audit(run_dir: Path, record: AuditRecord) -> Path:
 
     Returns:
         The file that was written.
+
+    Raises:
+        InvalidInput: The file of earlier audits is damaged.
     """
-    listed = (RunFiles(run_dir).json(AUDIT) or {}).get("audits")
-    earlier = listed if isinstance(listed, list) else []  # those of another version too
-    content = json.dumps({"audits": [*earlier, to_plain(record)]}, indent=2, ensure_ascii=False) + "\n"
+    content = json.dumps({"audits": [*stored_audits(run_dir), to_plain(record)]}, indent=2, ensure_ascii=False) + "\n"
     write_durably(run_dir / AUDIT, content.encode())
     return run_dir / AUDIT
+
+
+def stored_audits(run_dir: Path) -> list[Any]:
+    """Return the audits that a run keeps as plain data, those of another version too.
+
+    Raises:
+        InvalidInput: There is a file that can't be read, so that writing it again would lose what it holds.
+    """
+    path = run_dir / AUDIT
+    if not path.exists():
+        return []
+    listed = (RunFiles(run_dir).json(AUDIT) or {}).get("audits")
+    if not isinstance(listed, list):
+        raise InvalidInput(
+            f"{path} must be JSON with a list of the audits of this run, and it is damaged.",
+            fix=f"Nothing was changed. Repair it, or keep it under another name: mv {path} {path}.damaged",
+        )
+    return listed
 
 
 def strongest_audits(records: Iterable[AuditRecord]) -> list[AuditRecord]:
