@@ -49,6 +49,18 @@ def test_normal_scores_look_normal_and_laplace_ones_do_not():
     assert normality_p_value(random.laplace(size=500)) < 1e-6
 
 
+def test_more_observations_bring_the_bound_and_its_reach_nearer_to_each_other():
+    """The reach is the upper end of the interval whose lower end is the bound."""
+    design, truth = Design(1), gaussian.epsilon(1.0, DELTA)
+    few, many = (
+        estimate_by_gaussian(
+            draw_entries(np.random.default_rng(3), design, noise=1.0, canaries=number), design, delta=DELTA
+        )
+        for number in (100, 10_000)
+    )
+    assert few.lower_bound < many.lower_bound < truth < many.details["reach"] < few.details["reach"]
+
+
 @pytest.mark.parametrize("rounds", [1, 30])
 def test_the_pair_of_a_constant_entry_is_the_gaussian_mechanism(rounds):
     assert Design(rounds).epsilon(0.3, DELTA) == gaussian.epsilon(0.3 * math.sqrt(rounds), DELTA)

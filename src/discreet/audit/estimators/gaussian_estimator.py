@@ -55,7 +55,7 @@ def estimate_by_gaussian(seen: SeenEntries, design: Design, *, delta: float, con
     check_levels(delta, confidence)
     centred = seen.counts - seen.counts.mean() if len(seen.counts) else seen.counts
     spread = float((centred**2).sum())
-    signal, p_value, slope, deviation = 0.0, 1.0, 0.0, None
+    signal, p_value, slope, deviation, reach = 0.0, 1.0, 0.0, None, None
     if spread > 0 and len(seen.values) > 2:
         slope = float((centred * seen.values).sum()) / spread
         residuals = seen.values - seen.values.mean() - slope * centred
@@ -68,6 +68,8 @@ def estimate_by_gaussian(seen: SeenEntries, design: Design, *, delta: float, con
         p_value = normality_p_value(as_normal(residuals / deviation, design.noise))
         if p_value >= NOT_NORMAL:
             signal = _smallest_signal(residuals, slope, spread, design, 1 - confidence)
+            room = gaussian.upper_quantile(math.log(1 - confidence)) / math.sqrt(spread)
+            reach = design.epsilon(max(0.0, slope / deviation + room), delta)
     return Estimate(
         estimator=NAME,
         lower_bound=design.epsilon(signal, delta),
@@ -83,6 +85,7 @@ def estimate_by_gaussian(seen: SeenEntries, design: Design, *, delta: float, con
             "observations": len(seen.values),
             "noise_p_value": p_value,
             "looks_as_stated": p_value >= NOT_NORMAL,
+            "reach": reach,  # about the most that more observations could bring the bound up to
         },
     )
 
