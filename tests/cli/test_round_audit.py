@@ -83,3 +83,32 @@ def test_a_view_without_a_claim_is_refused(file: Path, discreet: Discreet) -> No
     refused = discreet(f"audit {file} --round --against public")
     assert refused.code == 2
     assert "needs a claim to test" in refused.err
+
+
+def test_a_unit_without_a_claim_is_refused_in_words_of_the_command_line(file: Path, discreet: Discreet) -> None:
+    file.write_text(file.read_text().replace('unit = "example"', 'unit = "client"'))
+    start = file.read_text().index("[algorithm")
+    recipe = '[algorithm]\nrecipe = "dp_fedavg"\nclip_norm = 1.0\nbatch_size = 2\nsteps = 1\nlearning_rate = 1.0\n'
+    file.write_text(file.read_text()[:start] + recipe)
+    refused = discreet(f"audit {file} --round --unit example")
+    assert refused.code == 2
+    assert "a round of this algorithm certifies nothing for one example. There is: client against" in refused.err
+    assert "claims=" not in refused.err
+
+
+def test_the_page_says_which_noise_is_tested_and_that_it_is_not_the_promise(file: Path, discreet: Discreet) -> None:
+    line = f"audit {file} --round --repetitions 200 --seed 1"
+    text = " ".join(discreet(line).out.split())
+    assert "with a noise multiplier of 1. ε below is that of this round, not the promise of the experiment (ε" in text
+    assert "the file leaves the noise open" in text
+    assert "at δ = 1e-5 is not contradicted" in text
+    assert discreet(f"{line} --json").json["assumed_noise_multiplier"] == 1
+    stated = f"{line} --set algorithm.noise_multiplier=2"
+    assert "with the noise of the file. ε below is that of one round" in " ".join(discreet(stated).out.split())
+    assert discreet(f"{stated} --json").json["assumed_noise_multiplier"] is None
+
+
+def test_too_few_repetitions_are_refused_in_a_sentence(file: Path, discreet: Discreet) -> None:
+    refused = discreet(f"audit {file} --round --repetitions 1")
+    assert refused.code == 2
+    assert refused.err.startswith("Error: repetitions must be at least 100, and got 1.")

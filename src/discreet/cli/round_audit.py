@@ -9,8 +9,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from discreet.cli.output import emit
+from discreet.cli.text_table import text_table
 from discreet.errors import InvalidInput
 from discreet.privacy.release import Unit, View
+from discreet.privacy.wording import compact
 
 if TYPE_CHECKING:
     from discreet.audit.round_tester import RoundTest
@@ -38,6 +40,7 @@ def audit_round(
         InvalidInput: The file is a run directory, or certifies nothing of the kind that was asked for.
     """
     from discreet.audit.round_tester import Effort, attack_round
+    from discreet.audit.round_tester.round_attack import OPEN_NOISE
     from discreet.experiment.configuration import experiment_file
 
     if file.is_dir():
@@ -46,8 +49,10 @@ def audit_round(
             fix="Give the file that it was started from.",
         )
     source = experiment_file.load_experiment(file, tuple(settings or ()), data_dir, trust).load_user_parts()
+    algorithm = source.experiment.algorithm
+    assumed = None if algorithm.with_noise(OPEN_NOISE) == algorithm else OPEN_NOISE
     results = attack_round(
-        source.experiment.algorithm,
+        algorithm,
         unit=_choose_unit(unit, source.experiment),
         view=against,
         effort=Effort(repetitions=repetitions, quick_repetitions=max(200, min(2000, repetitions // 20))),
@@ -55,8 +60,13 @@ def audit_round(
     )
     alarm = any(result.violated for result in results)
     emit(
-        lambda: {"file": str(file), "alarm": alarm, "results": [result.as_json() for result in results]},
-        lambda: _page(results),
+        lambda: {
+            "file": str(file),
+            "alarm": alarm,
+            "assumed_noise_multiplier": assumed,
+            "results": [result.as_json() for result in results],
+        },
+        lambda: _page(results, source.experiment, assumed),
         as_json=as_json,
     )
     if alarm:
@@ -75,8 +85,31 @@ def _choose_unit(name: str | None, experiment: "Experiment") -> Unit | None:
     return person
 
 
-def _page(results: "Sequence[RoundTest]") -> Iterator[RenderableType]:
+def _page(
+    results: "Sequence[RoundTest]", experiment: "Experiment", assumed_noise: float | None
+) -> Iterator[RenderableType]:
+    yield _describe_noise(experiment, assumed_noise)
     for result in results:
         yield Text(str(result), style="bold red" if result.violated else "")
-        yield f"  Neighbours  {result.neighbours.describe()}"
+        table = text_table("", "", gap=2)
+        table.add_row("  Neighbours", result.neighbours.describe())
+        yield table
     yield "A claim that is not contradicted is not proved: other neighbours may be told apart better."
+
+
+def _describe_noise(experiment: "Experiment", assumed: float | None) -> str:
+    """Say which noise is tested, and why ε is not that of the experiment."""
+    privacy, rounds = experiment.privacy, f"{experiment.rounds:,} round{'' if experiment.rounds == 1 else 's'}"
+    promise = ""
+    if privacy is not None:
+        promise = f" (ε = {compact(privacy.largest_epsilon)} at δ = {compact(privacy.delta)})"
+    if assumed is None:
+        return (
+            "Tested: one round of this algorithm on a toy task, with the noise of the file. ε below is that of one "
+            f"round on few clients, not that of the experiment{promise}, which counts {rounds} and its own clients."
+        )
+    return (
+        f"Tested: one round of this algorithm on a toy task, with a noise multiplier of {compact(assumed)}. ε below is "
+        f"that of this round, not the promise of the experiment{promise}: the file leaves the noise open, and what "
+        f"the promise needs follows from all {rounds} and the experiment's own clients."
+    )

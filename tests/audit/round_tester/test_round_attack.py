@@ -19,6 +19,7 @@ from discreet.algorithms.recipes.pfl import pfl
 from discreet.algorithms.sampling import FixedSize, RoundRobin
 from discreet.algorithms.training import GradientDescent
 from discreet.audit.round_tester import Effort, RoundTest, attack_round
+from discreet.audit.round_tester.neighbours import Neighbours
 from discreet.audit.round_tester.toy_task import ToyTask, switch_task
 from discreet.errors import InvalidInput
 from discreet.privacy.release import Person
@@ -128,8 +129,20 @@ def test_a_result_is_plain_data_and_a_sentence() -> None:
     assert written["repetitions"] == 20_000
     assert written["confidence"] == 1 - 1e-6
     assert written["neighbours"].startswith("unit x = (")
-    assert "holds; measured at least" in str(result)
+    assert "at δ = 1e-5 is not contradicted; measured at least" in str(result)
     assert "uploads" in str(result)
+
+
+def test_neighbours_are_described_without_a_negative_zero() -> None:
+    pair = Neighbours(((-0.0, -30.0), -0.0), ((0.0, 0.0), 0.0), ((1e-5, 0.0), 1.0), ((0.0, 0.0), 0.0))
+    assert pair.describe() == (
+        "unit x = (0, -30), y = 0 or blank; other rows of its client x = (1e-5, 0), y = 1; other clients blank"
+    )
+
+
+def test_repetitions_that_can_tell_nothing_apart_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="repetitions must be at least 100, and got 1"):
+        Effort(repetitions=1)
 
 
 def test_a_seed_repeats_an_attack_and_without_one_noise_is_fresh() -> None:

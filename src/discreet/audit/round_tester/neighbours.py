@@ -10,6 +10,7 @@ from discreet.audit.round_tester.repetition_player import Data
 from discreet.audit.round_tester.toy_task import ToyTask
 from discreet.data.federation import Federation
 from discreet.privacy.release import Person, Relation, Unit
+from discreet.privacy.wording import compact
 
 Example: TypeAlias = tuple[tuple[float, ...], float]  # input and target
 
@@ -100,4 +101,5 @@ def _describe(example: Example) -> str:
     values, target = example
     if not any(values):
         return "blank"
-    return f"x = ({', '.join(f'{value:.3g}' for value in values)}), y = {target:g}"
+    numbers = ", ".join(compact(value + 0.0, 3) for value in values)  # adding 0 makes -0 a 0
+    return f"x = ({numbers}), y = {compact(target + 0.0)}"

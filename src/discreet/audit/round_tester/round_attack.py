@@ -23,11 +23,14 @@ from discreet.params import count_values
 from discreet.privacy.events import Event
 from discreet.privacy.groups import person_event
 from discreet.privacy.release import Person, Release, Unit, View
+from discreet.privacy.wording import unit_name
 from discreet.randomness.streams import RunKey
 
 FALSE_ALARM = 1e-6
 CLIENTS = (4, 8, 16, 32, 64, 128, 256)  # the first number that the algorithm takes is played
 HELD = 2  # examples of a client
+OPEN_NOISE = 1.0  # the noise multiplier where none is chosen
+FEWEST_REPETITIONS = 100
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,14 @@ class Effort:
     quick_repetitions: int = 2000
     generations: int = 2
     finalists: int = 2
+
+    def __post_init__(self) -> None:
+        for name in ("repetitions", "quick_repetitions"):
+            if getattr(self, name) < FEWEST_REPETITIONS:
+                raise InvalidInput(
+                    f"{name} must be at least {FEWEST_REPETITIONS}, and got {getattr(self, name)}.",
+                    fix="Only many repetitions tell neighbours apart: 100,000 are usual.",
+                )
 
 
 DEFAULT_EFFORT = Effort()
@@ -121,7 +132,7 @@ def attack_round(
     """
     task = default_task(algorithm) if task is None else task
     task.check_blank()
-    noisy, dimension = algorithm.with_noise(1.0), count_values(task.params)
+    noisy, dimension = algorithm.with_noise(OPEN_NOISE), count_values(task.params)
     population = smallest_population(noisy, dimension) if population is None else population
     fitted = noisy.for_population(population, dimension)
     releases = fitted.releases(population, round) if claims is None else claims
@@ -132,10 +143,7 @@ def attack_round(
         for priced in _price(release, unit)
     ]
     if not claimed:
-        raise InvalidInput(
-            "An attack needs a claim to test, and the algorithm certifies nothing of this kind.",
-            fix="Pass claims=[Release(...)], another unit or another view.",
-        )
+        raise _nothing_to_test(releases, unit, view)
     shares = fitted.mechanism.integer_shares
     planned = (0, 0) if shares is None else (shares.colluding, shares.dropouts)
     attack = _Attack(
@@ -152,6 +160,17 @@ def attack_round(
         play_with=play_with,
     )
     return [attack.test(claim) for claim in claimed]
+
+
+def _nothing_to_test(releases: Sequence[Release], unit: Unit | None, view: View | None) -> InvalidInput:
+    """Return the error that names what was asked for, and what could be tested instead."""
+    asked = "" if unit is None else f" for one {unit_name(unit)}"
+    asked += "" if view is None else f" against the {view}"
+    problem = f"An attack needs a claim to test, and a round of this algorithm certifies nothing{asked}."
+    if not releases:
+        return InvalidInput(problem, fix="Give it privacy first.")
+    known = dict.fromkeys(f"{unit_name(release.unit)} against {release.view}" for release in releases)
+    return InvalidInput(problem, fix=f"There is: {', '.join(known)}.")
 
 
 def smallest_population(algorithm: Algorithm, dimension: int) -> Population:

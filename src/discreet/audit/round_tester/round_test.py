@@ -8,6 +8,7 @@ from typing import Any
 from discreet.audit.round_tester.neighbours import Neighbours
 from discreet.audit.round_tester.repetition_player import Sight
 from discreet.privacy.release import Relation, Unit, View
+from discreet.privacy.wording import compact, unit_name
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,9 @@ class RoundTest:
         return asdict(self) | {"neighbours": self.neighbours.describe()}
 
     def __str__(self) -> str:
-        verdict = "VIOLATED" if self.violated else "holds"
-        unit = self.unit if isinstance(self.unit, str) else "person"
+        verdict = "is VIOLATED" if self.violated else "is not contradicted"
         return (
-            f"{unit} against {self.view} ({self.sees}): claimed ε = {self.claimed_epsilon:.4g} at δ = {self.delta:g} "
-            f"{verdict}; measured at least {self.lower_bound:.4g} in {self.repetitions:,} repetitions"
+            f"{unit_name(self.unit)} against {self.view} ({self.sees}): claimed ε = {compact(self.claimed_epsilon, 4)} "
+            f"at δ = {compact(self.delta)} {verdict}; measured at least {compact(self.lower_bound, 4)} "
+            f"in {self.repetitions:,} repetitions"
         )
