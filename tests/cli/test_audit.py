@@ -117,7 +117,9 @@ def test_the_report_of_an_audited_run_says_what_was_measured(run_copy: Path, dis
 
 
 def test_a_picture_is_drawn_of_what_was_measured(run_copy: Path, tmp_path: Path, discreet: Discreet) -> None:
-    assert discreet(f"audit {run_copy} --canaries 50 --runs 1 --picture {tmp_path / 'audit.svg'}").code == 0
+    ran = discreet(f"audit {run_copy} --canaries 50 --runs 1 --picture {tmp_path / 'audit.svg'}")
+    assert ran.code == 0
+    assert f"Wrote {tmp_path / 'audit.svg'}" in " ".join(ran.out.split())
     assert (tmp_path / "audit.svg").stat().st_size > 1000
     refused = discreet(f"audit {run_copy} --picture {tmp_path / 'audit.txt'}")
     assert refused.code == 2

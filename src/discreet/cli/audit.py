@@ -166,7 +166,7 @@ def audit(
 
         save_picture(audit_picture(record), choice.picture)
     kept = run / "audit.json" if run.is_dir() else None
-    emit(lambda: _data(run, record, kept), lambda: _page(record, kept), as_json=as_json)
+    emit(lambda: _data(run, record, kept, choice.picture), lambda: _page(record, kept, choice.picture), as_json=as_json)
     if record.is_alarm:
         raise typer.Exit(EXCEEDED)
 
@@ -220,14 +220,14 @@ def _as_watch(bars: Any) -> "Watch":
     return lambda done, total: bars("attacking", done, total)
 
 
-def _data(run: Path, record: "AuditRecord", kept: Path | None) -> dict[str, Any]:
+def _data(run: Path, record: "AuditRecord", kept: Path | None, picture: Path | None) -> dict[str, Any]:
     from discreet.part import to_plain
 
     data: dict[str, Any] = {"run" if kept else "file": str(run), **to_plain(record), "alarm": record.is_alarm}
-    return data | ({"kept": str(kept)} if kept else {})
+    return data | ({"kept": str(kept)} if kept else {}) | ({"picture": str(picture)} if picture else {})
 
 
-def _page(record: "AuditRecord", kept: Path | None) -> Iterator[RenderableType]:
+def _page(record: "AuditRecord", kept: Path | None, picture: Path | None) -> Iterator[RenderableType]:
     from discreet.audit.audit_wording import audit_lines
 
     yield Text(record.sentence, style="bold red" if record.is_alarm else "")
@@ -235,5 +235,7 @@ def _page(record: "AuditRecord", kept: Path | None) -> Iterator[RenderableType]:
     for label, sentence in audit_lines(record):
         table.add_row(label, sentence)
     yield table
+    if picture is not None:
+        yield f"Wrote {picture}"
     if kept is not None:
         yield f"Kept in {kept}, and shown in {kept.parent / 'report.html'}."
