@@ -23,6 +23,7 @@ from discreet.experiment.loop import job_builder, training_loop
 from discreet.experiment.loop.outcome import Outcome
 from discreet.experiment.promise import data_ranges
 from discreet.experiment.run_directory import run_keys
+from discreet.experiment.run_directory.draft_folder import remove_drafts
 from discreet.experiment.run_directory.resume_check import check_version
 from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.experiment.run_directory.run_record import RunRecord
@@ -65,8 +66,9 @@ class DeployedRun:
             say: Prints a line of progress.
             data_dir: Folder of downloaded data sets.
         """
-        self.check_resumable()
         root, where = self.root, self.folder
+        remove_drafts(where)  # the caller holds the run's lock
+        self.check_resumable()
         before = RunRecord.open(where) if where.exists() else None
         seed = AppFolder.open(root.app).experiment.seed
         if seed is not None:
@@ -148,7 +150,7 @@ class DeployedRun:
 
     def _other_runs(self) -> list[str]:
         """Return the names of the deployment's other runs that have begun a round."""
-        runs = sorted(path.parent for path in self.folder.parent.glob("*/run.json"))
+        runs = self.root.run_folders()
         return [run.name for run in runs if run.name != self.name and _has_begun(RunRecord.open(run))]
 
 

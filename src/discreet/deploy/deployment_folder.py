@@ -8,6 +8,7 @@ from discreet.durable_files import ProcessLock
 from discreet.errors import InvalidInput
 
 APP, SERVER = "app", "server"  # the app folder that everybody has, and the folder that only the server has
+RUNS = "runs"
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,11 @@ class DeploymentFolder:
         """Return the run directory of the run `name`. Refuse a name that is not letters, digits, - and _."""
         if not name.replace("-", "").replace("_", "").isalnum():
             raise InvalidInput(f"The name of a run must be letters, digits, - and _, and got {name!r}.")
-        return self.server / "runs" / name
+        return self.server / RUNS / name
+
+    def run_folders(self) -> list[Path]:
+        """Return the directories of all runs. Hidden ones are drafts of runs that are being created."""
+        return sorted(path.parent for path in (self.server / RUNS).glob("[!.]*/run.json"))
 
     def rehearsal(self, name: str) -> "DeploymentFolder":
         """Return the folder in which one machine rehearses the run `name`."""

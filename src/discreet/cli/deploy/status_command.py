@@ -52,9 +52,9 @@ def _status_lines(
 def _list_runs(root: "DeploymentFolder") -> Iterator[dict[str, Any]]:
     from discreet.experiment.run_directory.run_record import RunRecord
 
-    for path in sorted((root.server / "runs").glob("*/run.json")):
-        record = RunRecord.open(path.parent)
-        yield {"name": path.parent.name, "rounds": len(record.read_rounds()), "finished": record.is_finished()}
+    for folder in root.run_folders():
+        record = RunRecord.open(folder)
+        yield {"name": folder.name, "rounds": len(record.read_rounds()), "finished": record.is_finished()}
 
 
 def open_deployment(folder: Path) -> "DeploymentFolder":

@@ -21,7 +21,6 @@ All from model.safetensors on are written when a run has ended or was stopped, a
 import hashlib
 import json
 import os
-import secrets
 import shlex
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -39,6 +38,7 @@ from discreet.durable_files import lock_file, sync_directory, write_durably
 from discreet.errors import InvalidInput
 from discreet.experiment.run_directory import json_lines, run_files
 from discreet.experiment.run_directory.checkpoint import CHECKPOINT, Checkpoint, tensor_bytes
+from discreet.experiment.run_directory.draft_folder import draft_path
 from discreet.experiment.run_directory.fingerprint import Fingerprint
 from discreet.experiment.run_directory.run_files import RoundRecord, RunFiles
 from discreet.logs import get_log
@@ -123,7 +123,7 @@ class RunRecord:
             prepare: Called with the draft of the directory before it gets its name.
         """
         check_path_is_free(path)
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        draft = draft_path(path)
         with explain_os_errors("run directory", path):
             try:
                 draft.mkdir(parents=True)
