@@ -176,3 +176,13 @@ def test_a_run_without_a_seed_goes_on_with_its_own_key(tmp_path: Path, monkeypat
     assert keys[0] == keys[1]
     assert not keys[0].is_seeded
     assert {count_releases(node) for node in again.nodes_at.values()} == {3}
+
+
+@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
+def test_a_loss_that_is_not_finite_is_printed_as_such_and_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loss: float
+) -> None:
+    site, said = copy_site(tmp_path, SECURE), list[str]()
+    monkeypatch.setattr(Job, "evaluate", lambda job, state: {"accuracy": 0.25, "loss": loss})
+    assert DeployedRun(site, "first").train(connect_nodes(tmp_path, site, []), said.append).completed == 3
+    assert sum(f"accuracy 0.25, loss {loss}, ε " in line for line in said) == 3

@@ -25,7 +25,7 @@ from discreet.experiment.promise import data_ranges
 from discreet.experiment.run_directory import run_keys
 from discreet.experiment.run_directory.draft_folder import remove_drafts
 from discreet.experiment.run_directory.resume_check import check_version
-from discreet.experiment.run_directory.run_files import RoundRecord
+from discreet.experiment.run_directory.run_files import RoundRecord, json_number
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.experiment.terms import DeploymentFacts
 from discreet.logs import get_log
@@ -188,9 +188,9 @@ def _log_rounds(job: Job, say: Callable[[str], None]) -> training_loop.Watch:
         shown = [f"round {line['round']} of {job.rounds}", f"{line['clients']} clients", f"{line['seconds']:.2f} s"]
         if "lost" in line:
             shown.append(f"lost: {line['lost']}")
-        shown += [f"{name} {value:.4g}" for name, value in line.get("evaluation", {}).items() if value is not None]
-        if line.get("epsilon") is not None:
-            shown.append(f"ε {line['epsilon']:.4g}")
+        measured = {**line.get("evaluation", {}), "ε": line.get("epsilon")}
+        numbers = {name: json_number(value) for name, value in measured.items()}  # NaN and infinity are words in JSON
+        shown += [f"{name} {number:.4g}" for name, number in numbers.items() if number is not None]
         say(", ".join(shown))
 
     return watch
