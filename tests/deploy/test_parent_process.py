@@ -15,7 +15,8 @@ RUN = """
 import os, signal, threading
 from discreet.engines.flower.parent_process import end_with_parent
 signal.signal(signal.SIGINT, lambda *_: None)
-end_with_parent()
+{on_sigterm}
+end_with_parent({grace})
 print("process", os.getpid(), flush=True)
 threading.Event().wait()
 """
@@ -32,8 +33,13 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
     made.end_all()
 
 
-def test_a_run_ends_when_its_parent_is_killed_and_not_before(processes: Processes) -> None:
-    processes.start("parent", sys.executable, "-c", PARENT, RUN)
+# The handler waits for a lock that the main thread holds, as flwr's does if the signal comes while it logs.
+DEADLOCK = "signal.signal(signal.SIGTERM, lambda *_: threading.Event().wait())"
+
+
+@pytest.mark.parametrize(("on_sigterm", "grace"), [("", ""), (DEADLOCK, "1")], ids=["by itself", "by force"])
+def test_a_run_ends_when_its_parent_is_killed_and_not_before(processes: Processes, on_sigterm: str, grace: str) -> None:
+    processes.start("parent", sys.executable, "-c", PARENT, RUN.format(on_sigterm=on_sigterm, grace=grace))
     processes.wait_for_words("parent", "process")
     run = int(processes.output("parent").split()[1])
     assert is_running(run)

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -70,10 +71,17 @@ def test_a_run_that_goes_on_is_not_submitted_twice_and_its_end_stays_for_whoever
     heard, end = list[str](), site.end_file("first")
     end.write_text(json.dumps(ENDED))
     with site.lock_run("first"):
+        began = datetime(2026, 11, 18, 12, 3, 9)
+        os.utime(site.run("first").with_name("first.lock"), (began.timestamp(), began.timestamp()))
         with pytest.raises(InvalidInput) as refused:
             follow_run(site, "first", print_lines([FLOWERS]), {}, heard.append)
-        assert refused.value.problem == f"The run 'first' is already going on, as process {os.getpid()}."
-        assert refused.value.fix == f"Wait until it has ended, or end it first: kill {os.getpid()}"
+        process = os.getpid()
+        assert refused.value.problem == (
+            f"The run 'first' is already going on, as process {process} since 2026-11-18 12:03:09."
+        )
+        assert refused.value.fix == (
+            f"Wait until it has ended, or end it first, which keeps every finished round: kill {process}"
+        )
         with pytest.raises(InvalidInput, match="is already going on"):
             by_flower(site, heard)  # as if two were submitted at the same moment
     assert json.loads(end.read_text()) == ENDED

@@ -1,6 +1,7 @@
 """The folder of a deployment on the server's machine, and the paths in it."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from discreet.deploy.deployment import Deployment
@@ -52,13 +53,15 @@ class DeploymentFolder:
         """Lock the run `name`, so that one process at a time trains it and writes how it ended."""
         path = self.run(name).with_name(f"{name}.lock")
         path.parent.mkdir(parents=True, exist_ok=True)
-        return ProcessLock(
-            path,
-            lambda process: InvalidInput(
-                f"The run {name!r} is already going on, as process {process}.",
-                fix=f"Wait until it has ended, or end it first: kill {process}",
-            ),
-        )
+
+        def run_going_on(process: str) -> InvalidInput:
+            since = datetime.fromtimestamp(path.stat().st_mtime).astimezone()  # when the process wrote its id
+            return InvalidInput(
+                f"The run {name!r} is already going on, as process {process} since {since:%Y-%m-%d %H:%M:%S}.",
+                fix=f"Wait until it has ended, or end it first, which keeps every finished round: kill {process}",
+            )
+
+        return ProcessLock(path, run_going_on)
 
     def end_file(self, name: str) -> Path:
         """Return the file that says how the last start of the run `name` ended."""
