@@ -63,6 +63,16 @@ def lock_file(file: IO[bytes] | int, busy: DiscreetError) -> None:
         raise busy from None
 
 
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock file at `path`. A process that locks it at this very moment may be refused."""
+    with open(path, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
+
+
 class ProcessLock:
     """A lock file that one process holds until it closes or deletes this object, or ends. It contains the process id.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.deploy import superlink
+from discreet.deploy import flower_commands, run_watch, superlink
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.entry_points import main
 from discreet.deploy.submission_log import RunStopped, follow_run
@@ -62,6 +62,47 @@ def test_a_run_that_ends_without_a_word_is_told_in_flowers_last_words(site: Depl
     box = ["╭─ Error ────╮", "│ \x1b[31mIt is away.\x1b[0m │", "╰────────────╯"]
     with pytest.raises(InvalidInput, match=r"exited with 0 and said: It is away\. Is the server running\?"):
         follow_run(site, "first", print_lines([FLOWERS, *box]), {}, print)
+
+
+# Flower's command, which does not notice that the run's process has killed itself.
+KILLED = """
+import os, signal
+from pathlib import Path
+from discreet.deploy.deployment_folder import DeploymentFolder
+if os.fork() == 0:
+    held = DeploymentFolder(Path({folder!r})).lock_run("first")
+    print("discreet: Run begins.", flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize(
+    ("is_server_there", "said"),
+    [
+        (True, "The process of the run 'first' ended without saying why: it was killed, or it failed. Start the same"),
+        (False, "The server stopped while the run 'first' was going on. Start the server again, and then the run"),
+    ],
+)
+def test_a_killed_run_is_reported_although_flowers_command_goes_on(
+    site: DeploymentFolder, monkeypatch: pytest.MonkeyPatch, is_server_there: bool, said: str
+) -> None:
+    monkeypatch.setattr(run_watch, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(flower_commands, "is_listening", lambda address: is_server_there)
+    command = [sys.executable, "-c", KILLED.format(folder=str(site.folder))]
+    with pytest.raises(InvalidInput) as ended:
+        follow_run(site, "first", command, os.environ, lambda line: None)
+    assert str(ended.value).startswith(said)
+    assert "it continues after its last finished round" in ended.value.fix
+
+
+def test_a_run_that_fails_is_reported_with_what_flower_said_after_its_last_line(
+    site: DeploymentFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flower_commands, "is_listening", lambda address: True)
+    lines = [FLOWERS, "discreet: round 1 of 3", "Traceback", "ValueError: a fault"]
+    with pytest.raises(InvalidInput, match=r"or it failed\. Flower said: ValueError: a fault Start the same name"):
+        follow_run(site, "first", print_lines(lines), {}, lambda line: None)
 
 
 def test_a_run_that_goes_on_is_not_submitted_twice_and_its_end_stays_for_whoever_submitted_it(

@@ -49,9 +49,13 @@ class DeploymentFolder:
         """Return the folder in which one machine rehearses the run `name`."""
         return DeploymentFolder(self.folder / "rehearsals" / self.run(name).name)
 
+    def lock_path(self, name: str) -> Path:
+        """Return the lock file of the run `name`."""
+        return self.run(name).with_name(f"{name}.lock")
+
     def lock_run(self, name: str) -> ProcessLock:
         """Lock the run `name`, so that one process at a time trains it and writes how it ended."""
-        path = self.run(name).with_name(f"{name}.lock")
+        path = self.lock_path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
 
         def run_going_on(process: str) -> InvalidInput:

@@ -14,7 +14,11 @@ CHECK_SECONDS = 0.2  # seconds between two checks that SuperLink and proxy are r
 
 
 def run_server(root: DeploymentFolder, listen: str) -> int:
-    """Run SuperLink and proxy until one of them ends. Returns the exit code."""
+    """Run SuperLink and proxy until one of them ends. Returns the exit code.
+
+    Raises:
+        DiscreetError: The SuperLink has ended, or was killed.
+    """
     from discreet.engines.flower import front_proxy  # its dependencies come with the extra discreet[flower]
 
     server, port = root.server, int(root.deployment.address.rpartition(":")[2])
@@ -29,7 +33,13 @@ def run_server(root: DeploymentFolder, listen: str) -> int:
     ):
         while process.poll() is None and is_open():
             time.sleep(CHECK_SECONDS)
-        return process.poll() or 1
+        if (code := process.poll()) is not None:
+            raise DiscreetError(
+                f"The SuperLink has ended with exit code {code}, and so does the server.",
+                fix=f"Start the server again, and then each run that was going on, by its name: it continues after "
+                f"its last finished round. The SuperLink's log is {superlink.log_path(root)}",
+            )
+        return 1
 
 
 def main(folder: str, listen: str) -> None:

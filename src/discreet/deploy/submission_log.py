@@ -10,6 +10,7 @@ from typing import Any
 
 from discreet.deploy import flower_commands, superlink
 from discreet.deploy.deployment_folder import DeploymentFolder
+from discreet.deploy.run_watch import RunWatch
 from discreet.engines.flower.carrier import LOG_PREFIX
 from discreet.errors import DiscreetError, InvalidInput
 
@@ -48,15 +49,18 @@ def follow_run(
     with root.lock_run(name):  # refused while the run goes on, whose end file belongs to its own submitter
         end.unlink(missing_ok=True)
     number, fault = None, ""
-    with subprocess.Popen(
-        command,
-        env=dict(environment),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,  # so that Ctrl-C reaches only this process
-    ) as process:
+    with (
+        subprocess.Popen(
+            command,
+            env=dict(environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,  # so that Ctrl-C reaches only this process
+        ) as process,
+        RunWatch(root.lock_path(name), end, process.terminate) as watch,
+    ):
         assert process.stdout is not None
         try:
             for line in process.stdout:
@@ -67,6 +71,8 @@ def follow_run(
                 elif words.startswith(ERROR_PREFIX):
                     fault = words.removeprefix(ERROR_PREFIX)
                 else:
+                    watch.start()
+                    flower_lines.clear()
                     say(words)
         except KeyboardInterrupt:
             process.terminate()
@@ -74,9 +80,12 @@ def follow_run(
     if not end.exists():
         if fault:
             raise InvalidInput(fault)
+        output = COLOUR_CODES.sub("", "".join(flower_lines))
+        if watch.is_started:
+            raise _interruption_error(root, name, output)
         raise InvalidInput(
             f"The run ended without a message; Flower's command exited with {process.returncode} and said: "
-            f"{flower_commands.last_line(COLOUR_CODES.sub('', ''.join(flower_lines)))}",
+            f"{flower_commands.last_line(output)}",
             fix=f"Is the server running? Look with: {_status_command(root)}",
         )
     result: dict[str, Any] = json.loads(end.read_text())
@@ -85,6 +94,24 @@ def follow_run(
 
 def _status_command(root: DeploymentFolder) -> str:
     return f"discreet deploy status {shlex.quote(str(root.folder))}"
+
+
+def _interruption_error(root: DeploymentFolder, name: str, output: str) -> InvalidInput:
+    """Return the error of a run that had begun and ended without saying how; `output` is Flower's after its last line.
+
+    Its process or the server was killed, or an error of ours ended it.
+    """
+    again = "it continues after its last finished round"
+    if not flower_commands.is_listening(flower_commands.loopback_address(root)):
+        return InvalidInput(
+            f"The server stopped while the run {name!r} was going on.",
+            fix=f"Start the server again, and then the run by the same name: {again}.",
+        )
+    said = f" Flower said: {flower_commands.last_line(output)}" if output.strip() else ""
+    return InvalidInput(
+        f"The process of the run {name!r} ended without saying why: it was killed, or it failed.{said}",
+        fix=f"Start the same name again: {again}. If that fails too, look into {superlink.log_path(root)}",
+    )
 
 
 def _stop_run(root: DeploymentFolder, name: str, number: str | None) -> RunStopped:
