@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("flwr")
 
-from flwr.app import Message
+from flwr.app import ConfigRecord, Message
 from flwr.app.message import remove_content_from_message
 from flwr.common.serde import message_from_proto, message_to_proto
 from flwr.proto import message_pb2
@@ -43,6 +43,8 @@ class SuperLink:
         self.replies: dict[str, tuple[int, Any]] = {}  # by the message that is answered
         self.objects: dict[str, tuple[int, bytes]] = {}
         self.expired: set[int] = set()  # nodes whose replies are announced, and their objects forgotten
+        self.extra = dict.fromkeys(NODES, 0)  # records that each node adds to its replies
+        self.seconds = 0.0  # for each object that the server fetches
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -73,6 +75,7 @@ class SuperLink:
             )
 
     def PullObject(self, asked: message_pb2.PullObjectRequest) -> message_pb2.PullObjectResponse:
+        self.now += self.seconds
         node, content = self.objects[asked.object_id]
         there = self.now >= self.there_at[node]
         return message_pb2.PullObjectResponse(
@@ -84,7 +87,10 @@ class SuperLink:
 
     def _reply(self, node: int, message: Any) -> Any:
         TaskIdentity.run_id, TaskIdentity.node_id = RUN, node
-        reply = Message(pack(b"from %d" % node), reply_to=message)
+        content = pack(b"from %d" % node)
+        for number in range(self.extra[node]):
+            content[f"extra {number}"] = ConfigRecord({"number": number})
+        reply = Message(content, reply_to=message)
         reply.metadata.__dict__["_src_node_id"] = self.source(node)
         reply.metadata.__dict__["_message_id"] = reply.object_id
         with no_object_id_recompute():
@@ -153,6 +159,13 @@ def test_a_reply_whose_objects_have_expired_is_not_waited_for(link: SuperLink) -
     link.expired = {101}
     assert exchange(link) == answers(100, 102)
     assert link.now == 0
+
+
+def test_a_reply_of_many_small_objects_is_as_none_and_is_not_fetched(link: SuperLink) -> None:
+    """All of them are there, and fetching them would take longer than any reply is waited for."""
+    link.extra[101], link.seconds = 1000, 1.0
+    assert exchange(link) == answers(100, 102)
+    assert link.now < PATIENCE
 
 
 @pytest.mark.parametrize("content", [b"", b"garbled", b"Message \x00"])

@@ -10,7 +10,13 @@ from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
 from flwr.proto.node_pb2 import Node
 from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
 from flwr.supercore.inflatable.inflatable_protobuf_utils import make_pull_object_fn_protobuf
-from flwr.supercore.inflatable.inflatable_utils import ObjectUnavailableError, inflate_object_from_contents
+from flwr.supercore.inflatable.inflatable_utils import (
+    ObjectPullError,
+    ObjectUnavailableError,
+    inflate_object_from_contents,
+)
+
+from discreet.engines.flower.message_content import OBJECTS
 
 
 @dataclass(frozen=True)
@@ -47,8 +53,13 @@ class AnnouncedMessage:
             Whether all objects have arrived.
 
         Raises:
-            ObjectPullError: An object will never arrive.
+            ObjectPullError: An object will never arrive, or the message has more objects than any of ours. Fetching
+                a million small ones would take longer than anybody waits for a message.
         """
+        if len(self.objects) > OBJECTS:
+            raise ObjectPullError(
+                self.name, f"it has {len(self.objects)} objects, and a message of ours has {OBJECTS}."
+            )
         pull_object = make_pull_object_fn_protobuf(pull, node, self.run)
         try:
             for name in self.objects:

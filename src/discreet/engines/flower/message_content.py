@@ -3,6 +3,7 @@
 from flwr.app import ConfigRecord, Message, RecordDict
 
 RECORD, FIELD = "discreet", "bytes"
+OBJECTS = 3  # in which flwr sends such a message: the message, its RecordDict and its ConfigRecord
 
 
 def pack(data: bytes) -> RecordDict:
