@@ -97,8 +97,8 @@ class Session:
         return result
 
     def _send(self, messages: dict[int, bytes], what: str) -> None:
-        for message in messages.values():
-            self._time_step(what, self.server.receive, message)
+        for sender, message in messages.items():
+            self._time_step(what, self.server.receive, message, sender)
 
     def _answers(self, messages: dict[int, bytes], what: str) -> dict[int, bytes]:
         replies = {

@@ -4,16 +4,17 @@ import hashlib
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 from unittest.mock import patch
 
 import numpy as np
 
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.local_session import LocalSession
-from discreet.secure_sums.secagg.message_codec import parse
+from discreet.secure_sums.secagg.message_codec import encode, parse
+from discreet.secure_sums.secagg.message_signatures import SignedMessage, sign_message
 from discreet.secure_sums.secagg.ring_vectors import Vector
-from discreet.secure_sums.secagg.session_messages import Message, StageName
+from discreet.secure_sums.secagg.session_messages import ClientMessage, Message, StageName
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.unmasking import Total
 
@@ -86,9 +87,16 @@ def cheap_agreement() -> Iterator[None]:
 
 def read(data: bytes | None, kind: type[M], agreed: Terms) -> M:
     assert data is not None
-    message = parse(data, agreed)
+    is_from_client = issubclass(kind, get_args(ClientMessage))
+    message = parse(SignedMessage.read(data, agreed).content if is_from_client else data, agreed)
     assert isinstance(message, kind)
     return message
+
+
+def sign(message: ClientMessage, agreed: Terms, signer: int | None = None) -> bytes:
+    """Return the message as its client would send it, or signed by another client with its own key."""
+    identity = identity_keys(agreed.clients)[message.client if signer is None else signer]
+    return sign_message(encode(message, agreed), agreed, identity if agreed.has_signatures else None)
 
 
 def after_masking(
@@ -98,5 +106,5 @@ def after_masking(
     session = session or rehearsal(agreed)
     session.server.open_round(number)
     for client, vector in vectors(agreed, seed=number).items():
-        session.server.receive(session.clients[client].mask(number, vector))
+        session.server.receive(session.clients[client].mask(number, vector), client)
     return session, session.server.close_stage()

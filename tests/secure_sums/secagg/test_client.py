@@ -131,7 +131,7 @@ def test_a_survivor_list_that_can_not_be_is_refused(survivors: set[int]):
     session = rehearsal(agreed, {4: "shares"})
     session.server.open_round(0)
     for each in range(4):
-        session.server.receive(session.clients[each].mask(0, vectors(agreed)[each]))
+        session.server.receive(session.clients[each].mask(0, vectors(agreed)[each]), each)
     shown = read(session.server.close_stage()[0], Survivors, agreed)
     with pytest.raises(WrongList, match="lacks this client, which answered, or names one that is not a member"):
         session.clients[0].receive(encode(replace(shown, survivors=frozenset(survivors)), agreed))
@@ -160,8 +160,8 @@ def roster_for(agreed: Terms, client: int = 0) -> tuple[Client, Roster]:
         Client(agreed, each, identity=key if agreed.has_signatures else None)
         for each, key in enumerate(identity_keys(agreed.clients))
     ]
-    for each in clients:
-        server.receive(each.start())
+    for number, each in enumerate(clients):
+        server.receive(each.start(), number)
     return clients[client], read(server.close_stage()[client], Roster, agreed)
 
 
@@ -261,10 +261,10 @@ def test_members_without_oneself_or_with_a_stranger_are_refused():
     for members in ({1, 2, 3, 4}, {0, 1, 2, 3, 4}):
         server = Server(agreed)
         clients = [Client(agreed, each, identity=key) for each, key in enumerate(identity_keys(5))]
-        for client in clients[:4]:
-            server.receive(client.start())
+        for number, client in enumerate(clients[:4]):
+            server.receive(client.start(), number)
         for number, message in server.close_stage().items():
-            server.receive(clients[number].receive(message) or b"")
+            server.receive(clients[number].receive(message) or b"", number)
         shown = read(server.close_stage()[0], Members, agreed)
         with pytest.raises(WrongList, match="lacks this client, or names one that sent no keys"):
             clients[0].receive(encode(replace(shown, members=frozenset(members)), agreed))
@@ -290,7 +290,7 @@ def test_other_terms_are_another_session():
     other = replace(agreed, bits=21)
     assert other.context != agreed.context
     with pytest.raises(BadMessage, match="another session, or to other terms"):
-        Server(other).receive(Client(agreed, 0, identity=identity_keys(4)[0]).start())
+        Server(other).receive(Client(agreed, 0, identity=identity_keys(4)[0]).start(), 0)
 
 
 def test_how_many_colluders_two_lists_withstand():

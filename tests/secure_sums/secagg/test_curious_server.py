@@ -12,6 +12,7 @@ from discreet.secure_sums.secagg.derivations import pair_masks, self_mask
 from discreet.secure_sums.secagg.local_session import LocalSession
 from discreet.secure_sums.secagg.masks import Masks
 from discreet.secure_sums.secagg.message_codec import parse
+from discreet.secure_sums.secagg.message_signatures import SignedMessage
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.server_state import Round
 from discreet.secure_sums.secagg.session_messages import Keys, Masked
@@ -27,16 +28,16 @@ def record_messages(session: LocalSession) -> list[bytes]:
     messages: list[bytes] = []
     receive = session.server.receive
 
-    def record(message: bytes) -> int:
+    def record(message: bytes, sender: int) -> None:
         messages.append(message)
-        return receive(message)
+        receive(message, sender)
 
     session.server.receive = record  # type: ignore[method-assign]
     return messages
 
 
 def masked_vectors(messages: list[bytes], agreed: Terms) -> dict[int, Vector]:
-    parsed = [parse(message, agreed) for message in messages]
+    parsed = [parse(SignedMessage.read(message, agreed).content, agreed) for message in messages]
     return {each.client: agreed.ring.unpack(each.vector) for each in parsed if isinstance(each, Masked)}
 
 

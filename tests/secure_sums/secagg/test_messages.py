@@ -33,7 +33,7 @@ from discreet.secure_sums.secagg.session_messages import (
 from discreet.secure_sums.secagg.session_server import Server
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.wire import VERSION
-from tests.secure_sums.secagg.cohorts import identity_keys, rehearsal, repeated_secrets, terms, vectors
+from tests.secure_sums.secagg.cohorts import identity_keys, read, rehearsal, repeated_secrets, sign, terms, vectors
 
 with repeated_secrets():
     AGREED = terms(5, rounds=3)
@@ -176,20 +176,20 @@ def first_message_of(stage: int) -> tuple[Client, bytes]:
     """Return client 0 just before the server's message of this stage, and that message."""
     clients = [Client(AGREED, each, identity=key) for each, key in enumerate(identity_keys(5))]
     server = Server(AGREED)
-    for client in clients:
-        server.receive(client.start())
+    for number, client in enumerate(clients):
+        server.receive(client.start(), number)
     for step in range(len(CLOSED)):
         if step == len(SETUP):
             server.open_round(0)
-            for client, vector in zip(clients, vectors(AGREED).values(), strict=True):
-                server.receive(client.mask(0, vector))
+            for number, vector in vectors(AGREED).items():
+                server.receive(clients[number].mask(0, vector), number)
         messages = server.close_stage()
         if step == stage:
             return clients[0], messages[0]
         for number, message in messages.items():
             answer = clients[number].receive(message)
             if answer is not None:
-                server.receive(answer)
+                server.receive(answer, number)
     raise AssertionError(stage)
 
 
@@ -197,15 +197,15 @@ def test_a_refused_message_changes_nothing_and_the_right_one_is_still_taken():
     agreed = terms(4)
     session = rehearsal(agreed)
     session.server.open_round(0)
-    for client, vector in zip(session.clients, vectors(agreed).values(), strict=True):
-        session.server.receive(client.mask(0, vector))
+    for number, vector in vectors(agreed).items():
+        session.server.receive(session.clients[number].mask(0, vector), number)
     right, client = session.server.close_stage()[1], session.clients[1]
     before = client.to_bytes()
-    for wrong in (b"", right[:-1], right + b"\x00", b"\x02" + right[1:], bytes(len(right))):
+    for wrong in (b"", right[:-1], right + b"\x00", bytes([VERSION + 1]) + right[1:], bytes(len(right))):
         with pytest.raises(BadMessage):
             client.receive(wrong)
     assert client.to_bytes() == before
-    assert isinstance(parse(client.receive(right) or b"", agreed), Agreed)
+    read(client.receive(right), Agreed, agreed)
 
 
 @settings(max_examples=200)
@@ -217,15 +217,18 @@ def test_a_well_formed_message_out_of_place_is_refused_and_reveals_nothing(messa
     client, server = session
     with pytest.raises(SecaggError):
         client.receive(encode(message, AGREED))
+    sender, data = 0, encode(message, AGREED)
+    if isinstance(message, Keys | Shares | Masked | Agreed | Revealed):
+        sender, data = message.client, sign(message, AGREED)
     with pytest.raises(SecaggError):
-        server.receive(encode(message, AGREED))
+        server.receive(data, sender)
 
 
 def _masked_session() -> tuple[Client, Server]:
     session = rehearsal(AGREED)
     session.server.open_round(0)
     client = session.clients[0]
-    session.server.receive(client.mask(0, vectors(AGREED)[0]))
+    session.server.receive(client.mask(0, vectors(AGREED)[0]), 0)
     return client, session.server
 
 
@@ -245,8 +248,8 @@ def saved_server() -> bytes:
 def test_a_saved_state_that_was_changed_is_refused_by_name(saved: Callable[[], bytes], checksummed: bool):
     """Also with a new checksum: some changes give another state, but none crashes."""
     whole, draw = saved(), random.Random(0)
-    read: Callable[[bytes], object] = ClientState.from_bytes if saved is saved_client else Cohort.from_bytes
-    read(whole)
+    restore: Callable[[bytes], object] = ClientState.from_bytes if saved is saved_client else Cohort.from_bytes
+    restore(whole)
     for _ in range(300):
         changed = bytearray(whole[:-32])
         changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
@@ -254,10 +257,10 @@ def test_a_saved_state_that_was_changed_is_refused_by_name(saved: Callable[[], b
             changed = changed[: draw.randrange(len(changed))]
         if not checksummed:
             with pytest.raises(BadMessage):
-                read(bytes(changed) + whole[-32:])
+                restore(bytes(changed) + whole[-32:])
             continue
         with contextlib.suppress(DiscreetError):
-            read(bytes(changed) + key_agreement.digest(bytes(changed)))
+            restore(bytes(changed) + key_agreement.digest(bytes(changed)))
 
 
 def test_terms_come_back_equal():

@@ -50,14 +50,14 @@ def test_a_client_survives_a_restart_at_every_step():
             restart()
             assert clients[number].receive(message) == answer
             if answer is not None:
-                server.receive(answer)
-                server.receive(answer)  # repeated bytes change nothing
+                server.receive(answer, number)
+                server.receive(answer, number)  # repeated bytes change nothing
 
     for each in range(4):
         first = clients[each].start()
         restart()
         assert clients[each].start() == first
-        server.receive(first)
+        server.receive(first, each)
     for _ in SETUP:
         answer_all(server.close_stage())
     for number in range(2):
@@ -65,7 +65,7 @@ def test_a_client_survives_a_restart_at_every_step():
         server.open_round(number)
         given = vectors(agreed, seed=number)
         for each in range(4):
-            server.receive(clients[each].mask(number, given[each]))
+            server.receive(clients[each].mask(number, given[each]), each)
             restart()
         for _ in ROUND[:-1]:
             answer_all(server.close_stage())

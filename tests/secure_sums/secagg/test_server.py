@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from discreet.secure_sums.secagg.message_codec import encode
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_errors import (
     BadMessage,
@@ -18,26 +17,35 @@ from discreet.secure_sums.secagg.session_errors import (
 from discreet.secure_sums.secagg.session_messages import Agreed, Keys, Masked, Revealed, StageName
 from discreet.secure_sums.secagg.session_server import Server
 from discreet.secure_sums.secagg.unmasking import unmask
-from tests.secure_sums.secagg.cohorts import after_masking, identity_keys, is_exact, read, rehearsal, terms, vectors
+from tests.secure_sums.secagg.cohorts import (
+    after_masking,
+    identity_keys,
+    is_exact,
+    read,
+    rehearsal,
+    sign,
+    terms,
+    vectors,
+)
 
 
 def test_the_server_takes_each_message_in_its_stage_from_its_members_once():
     agreed = terms(5)
     session = rehearsal(agreed, {4: "shares"})
     with pytest.raises(OutOfTurn, match="at 'ready'"):
-        session.server.receive(session.clients[0].mask(0, vectors(agreed)[0]))
+        session.server.receive(session.clients[0].mask(0, vectors(agreed)[0]), 0)
     session.server.open_round(0)
     first = session.clients[0].mask(0, vectors(agreed)[0])
-    session.server.receive(first)
+    session.server.receive(first, 0)
     masked = read(first, Masked, agreed)
     with pytest.raises(OutOfTurn, match="two different messages"):
-        session.server.receive(encode(replace(masked, vector=bytes(len(masked.vector))), agreed))
+        session.server.receive(sign(replace(masked, vector=bytes(len(masked.vector))), agreed), 0)
     with pytest.raises(NotAMember, match="Client 4"):
-        session.server.receive(encode(replace(masked, client=4), agreed))
+        session.server.receive(sign(replace(masked, client=4), agreed), 4)
     with pytest.raises(WrongRound):
-        session.server.receive(encode(replace(masked, client=1, round=1), agreed))
+        session.server.receive(sign(replace(masked, client=1, round=1), agreed), 1)
     with pytest.raises(BadMessage, match="one share for each of 3 clients"):
-        session.server.receive(encode(replace(masked, client=1, sealed={}), agreed))
+        session.server.receive(sign(replace(masked, client=1, sealed={}), agreed), 1)
     assert session.server.responders == {0}
 
 
@@ -47,13 +55,13 @@ def test_a_vector_that_comes_after_its_owner_was_given_up_is_not_taken():
     session.server.open_round(0)
     late = session.clients[4].mask(0, vectors(agreed)[4])
     for each in range(4):
-        session.server.receive(session.clients[each].mask(0, vectors(agreed)[each]))
+        session.server.receive(session.clients[each].mask(0, vectors(agreed)[each]), each)
     session.server.close_stage()
     with pytest.raises(OutOfTurn):
-        session.server.receive(late)
+        session.server.receive(late, 4)
     session.server.open_round(1)
     with pytest.raises(WrongRound):
-        session.server.receive(late)
+        session.server.receive(late, 4)
 
 
 def test_a_wrong_share_is_found_before_a_wrong_sum_is_given():
@@ -62,13 +70,13 @@ def test_a_wrong_share_is_found_before_a_wrong_sum_is_given():
         session = rehearsal(agreed)
         session.server.open_round(0)
         for each in range(3):
-            session.server.receive(session.clients[each].mask(0, vectors(agreed)[each]))
+            session.server.receive(session.clients[each].mask(0, vectors(agreed)[each]), each)
         for number, message in session.server.close_stage().items():
             answer = read(session.clients[number].receive(message), Revealed, agreed)
             if number == 1:
                 table = {each: bytes(33) for each in getattr(answer, kind)}
                 answer = replace(answer, **{kind: table})  # type: ignore[arg-type]
-            session.server.receive(encode(answer, agreed))
+            session.server.receive(sign(answer, agreed), number)
         with pytest.raises(WrongShare, match="so the sum would be wrong") as over:
             session.server.unmask()
         assert over.value.revealed  # correct shares were revealed too, so it counts as released
@@ -92,7 +100,7 @@ def test_a_late_share_opens_the_sum_of_a_round_that_was_given_up():
     session, lists = after_masking(agreed)
     answers = {each: session.clients[each].receive(message) for each, message in lists.items()}
     for each in range(6):
-        session.server.receive(answers[each] or b"")
+        session.server.receive(answers[each] or b"", each)
     kept = session.server._round
     with pytest.raises(TooFewClients) as lost:
         session.server.unmask()
@@ -139,10 +147,10 @@ def test_keys_and_lists_that_their_client_did_not_sign_are_not_taken():
     agreed = terms(4)
     published = read(Client(agreed, 0, identity=identity_keys(4)[0]).start(), Keys, agreed)
     with pytest.raises(BadMessage, match="claim to be client 1's are not signed by it"):
-        Server(agreed).receive(encode(replace(published, client=1), agreed))
+        Server(agreed).receive(sign(replace(published, client=1), agreed), 1)
     session, messages = after_masking(agreed)
     reply = read(session.clients[0].receive(messages[0]), Agreed, agreed)
     with pytest.raises(BadMessage, match="Client 0 did not sign this round's survivor list"):
-        session.server.receive(encode(replace(reply, signature=bytes(len(reply.signature))), agreed))
-    session.server.receive(encode(reply, agreed))
+        session.server.receive(sign(replace(reply, signature=bytes(len(reply.signature))), agreed), 0)
+    session.server.receive(sign(reply, agreed), 0)
     assert session.server.responders == {0}

@@ -98,7 +98,10 @@ class NetworkSession:
             self._collect(stage, round, bodies if stage is stages[0] else self.server.close_stage())
 
     def _collect(self, stage: Stage, round: int, bodies: Mapping[int, bytes]) -> None:
-        """Ask the clients at these places and pass their replies to the server. Ignore malformed replies."""
+        """Ask the clients at these places and pass their replies to the server. Ignore replies that it refuses.
+
+        A reply counts as that of the client at the node that was asked, whatever name it bears.
+        """
         asked = {self.cohort[place]: body for place, body in bodies.items()}
         answers = self.calls.ask(
             _request_kind(stage), round, self.cohort, asked, self.server.terms.minimum, opens=stage.reveals_shares
@@ -106,9 +109,13 @@ class NetworkSession:
         if self.calls.has_public_cohort(round):
             silent = len(asked) - len(answers)
             log.debug("stage completed", stage=stage.name, round=round + 1, clients=len(asked), dropouts=silent or None)
-        for client, answer in answers.items():
+        for place in bodies:
+            client = self.cohort[place]
+            if client not in answers:
+                continue
             try:
-                self._setup_messages.pop(self.server.receive(answer), None)
+                self.server.receive(answers[client], place)
+                self._setup_messages.pop(place, None)
             except SecaggError as error:
                 self.calls.log_problem(client, round, type(error).__name__)
                 self.calls.say(f"Ignored what {self.calls.members[client].name} sent: {error}")

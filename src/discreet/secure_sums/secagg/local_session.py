@@ -35,7 +35,7 @@ class LocalSession:
         self.server = Server(terms)
         self.clients = [Client(terms, client, identity=key) for client, key in enumerate(keys)]
         present = _remaining_clients(range(terms.clients), dropouts, SETUP[0])
-        self._exchange(SETUP, (self.clients[client].start() for client in present), dropouts)
+        self._exchange(SETUP, ((client, self.clients[client].start()) for client in present), dropouts)
         self._replies(self.server.close_stage())
 
     def sum(self, number: int, vectors: Mapping[int, Vector], *, leaving: Dropouts | None = None) -> Total:
@@ -52,17 +52,18 @@ class LocalSession:
         stages = round_stages(signed=self.terms.has_signatures)
         active = (client for client in members if not self.clients[client].is_over)
         present = _remaining_clients(active, dropouts, stages[0])
-        self._exchange(stages, (self.clients[client].mask(number, vectors[client]) for client in present), dropouts)
+        masked = ((client, self.clients[client].mask(number, vectors[client])) for client in present)
+        self._exchange(stages, masked, dropouts)
         return self.server.unmask()
 
-    def _exchange(self, stages: Sequence[Stage], messages: Iterable[bytes], dropouts: Dropouts) -> None:
-        """Run these stages up to the replies of the last one; `messages` are the replies of the first."""
+    def _exchange(self, stages: Sequence[Stage], messages: Iterable[tuple[int, bytes]], dropouts: Dropouts) -> None:
+        """Run these stages up to the replies of the last one; `messages` are the replies of the first, by client."""
         for stage in stages:
             if stage is not stages[0]:
                 replies = self._replies(self.server.close_stage())
-                messages = [replies[client] for client in _remaining_clients(replies, dropouts, stage)]
-            for message in messages:
-                self.server.receive(message)
+                messages = [(client, replies[client]) for client in _remaining_clients(replies, dropouts, stage)]
+            for client, message in messages:
+                self.server.receive(message, client)
             log.debug("stage completed", stage=stage.name)
 
     def _replies(self, messages: Mapping[int, bytes]) -> dict[int, bytes]:

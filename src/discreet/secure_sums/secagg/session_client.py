@@ -10,6 +10,7 @@ from discreet.secure_sums.secagg import session_errors as errors
 from discreet.secure_sums.secagg import session_messages as messages
 from discreet.secure_sums.secagg.client_state import ClientState
 from discreet.secure_sums.secagg.message_codec import encode, parse
+from discreet.secure_sums.secagg.message_signatures import sign_message
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.session_terms import Terms
 
@@ -154,7 +155,7 @@ class Client:
 
     def _send(self, state: ClientState, reply: messages.ClientMessage) -> bytes:
         state.stage = AFTER_REPLY[type(reply)]
-        return encode(reply, state.terms)
+        return sign_message(encode(reply, state.terms), state.terms, self._identity)
 
     def _refuse_second_list(self, state: ClientState, message: messages.Message) -> None:
         """Abort on a second survivor list after the first one was signed or answered."""

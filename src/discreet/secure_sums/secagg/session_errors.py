@@ -24,6 +24,10 @@ class WrongRound(OutOfTurn):
     """The message is of another round; nothing changed, and nothing is revealed for that round."""
 
 
+class WrongSender(SecaggError):
+    """A client sent a message in another one's name, or did not sign its own; nothing changed."""
+
+
 class NotAMember(SecaggError):
     """The client is not in this session or not in this round; nothing changed."""
 

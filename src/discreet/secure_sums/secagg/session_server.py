@@ -12,6 +12,7 @@ from discreet.secure_sums.secagg import session_errors as errors
 from discreet.secure_sums.secagg import session_messages as messages
 from discreet.secure_sums.secagg.derivations import are_keys_signed
 from discreet.secure_sums.secagg.message_codec import encode, parse
+from discreet.secure_sums.secagg.message_signatures import SignedMessage
 from discreet.secure_sums.secagg.server_state import Cohort, Round
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.unmasking import Total, unmask
@@ -63,31 +64,34 @@ class Server:
         """The clients that have replied in this stage."""
         return frozenset(self._received)
 
-    def receive(self, message: bytes) -> int:
-        """Take a client's message and return the client's number. A repeated message counts once.
+    def receive(self, message: bytes, sender: int) -> None:
+        """Take a client's message. A repeated message counts once.
+
+        Args:
+            message: The message.
+            sender: The client that sent it, as the network has authenticated it. It answers for the message.
 
         Raises:
+            WrongSender: The message is in another client's name, or is not signed by the client that it names.
             OutOfTurn: The message belongs to another stage, or the client sent two different ones.
             NotAMember: The client was not in the stage before this one.
             BadMessage: The message is malformed.
         """
-        parsed = parse(message, self.terms)
+        signed = SignedMessage.read(message, self.terms)
+        parsed = parse(signed.content, self.terms)
         awaited = AWAITED.get(self.stage)
         if awaited is None or not isinstance(parsed, awaited):
             raise errors.OutOfTurn(f"{type(parsed).__name__} is not expected here: the server is at {self.stage!r}.")
+        self._check_sender(parsed.client, signed, sender)
         number = messages.round_number(parsed)
         if number is not None and number != self._round.number:
             raise errors.WrongRound(f"The message is of round {number}, and round {self._round.number} is open.")
-        digest = key_agreement.digest(message)
-        if self._received.get(parsed.client) == digest:
-            return parsed.client
-        if parsed.client in self._received:
-            raise errors.OutOfTurn(
-                f"Client {parsed.client} sent two different messages in one stage; the first one counts."
-            )
+        if self._received.get(sender) == signed.digest:
+            return
+        if sender in self._received:
+            raise errors.OutOfTurn(f"Client {sender} sent two different messages in one stage; the first one counts.")
         self._take(parsed)
-        self._received[parsed.client] = digest
-        return parsed.client
+        self._received[sender] = signed.digest
 
     def close_stage(self) -> dict[int, bytes]:
         """End this stage, and return the next message for each client that replied.
@@ -139,7 +143,7 @@ class Server:
     def _take(self, message: messages.ClientMessage) -> None:
         client, cohort = message.client, self._cohort
         if not isinstance(message, messages.Keys):
-            self._check_sender(client)
+            self._check_stage_before(client)
         match message:
             case messages.Keys():
                 if not are_keys_signed(self.terms, client, message.published):
@@ -165,7 +169,14 @@ class Server:
                 _check_clients(set(message.mask_keys), set(neighbourhood - self._round.survivors))
                 self._round.revealed[client] = message
 
-    def _check_sender(self, client: int) -> None:
+    def _check_sender(self, named: int, signed: SignedMessage, sender: int) -> None:
+        """Refuse a message that its sender sent in another client's name, or did not sign."""
+        if named != sender:
+            raise errors.WrongSender(f"Client {sender} sent a message in the name of client {named}.")
+        if not signed.is_signed_by(sender, self.terms):
+            raise errors.WrongSender(f"Client {sender} sent a message that it did not sign.")
+
+    def _check_stage_before(self, client: int) -> None:
         """Refuse a client that was not in the stage before this one."""
         current = self._round
         allowed = {

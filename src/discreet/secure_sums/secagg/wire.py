@@ -6,7 +6,7 @@ from typing import NoReturn, TypeAlias
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.session_errors import BadMessage
 
-VERSION = 1  # of the protocol: raise it after a release when a message, a field or the order of stages changes
+VERSION = 2  # of the protocol: raise it after a release when a message, a field or the order of stages changes
 Bytes: TypeAlias = bytes | memoryview  # a vector is large, so it is looked at in place instead of copied
 ID_BYTES = 4
 

@@ -1,0 +1,98 @@
+"""Clients that lie inside a secure sum of real nodes: what each lie achieves, and who is named for it."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from discreet.deploy.deployed_run import DeployedRun
+from discreet.engines.engine import CohortSum
+from discreet.engines.flower import signed_messages
+from discreet.engines.flower.flower_engine import FlowerEngine
+from discreet.randomness.streams import RunKey
+from discreet.secure_sums.secagg.message_codec import encode, parse
+from discreet.secure_sums.secagg.message_signatures import SignedMessage, sign_message
+from discreet.secure_sums.secagg.session_client import Client
+from discreet.secure_sums.secagg.session_messages import ClientMessage, Masked, Message, Revealed
+from tests.deploy.example_sites import SECURE, Wire, connect_nodes, copy_site
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+LIAR = 100  # the node of client 0, whose replies are read first
+
+
+@dataclass
+class LyingMemberWire(Wire):
+    """A network in which client 0 changes its messages of one kind, and signs them with its own key."""
+
+    run: str = ""
+    kind: type[ClientMessage] = Masked
+    lie: Callable[[Message], Message] = lambda message: message
+
+    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
+        came = super().exchange(requests, enough)
+        return {node: self._lie(reply) if node == LIAR else reply for node, reply in came.items()}
+
+    def _lie(self, reply: bytes) -> bytes:
+        node = self.nodes_at[LIAR]
+        answer, session = signed_messages.read_reply(reply), node.journal.load_session(self.run)
+        if not isinstance(answer, bytes) or session is None:
+            return reply
+        terms = Client.from_bytes(session.state, identity=node.identity).terms
+        message = parse(SignedMessage.read(answer, terms).content, terms)
+        if not isinstance(message, self.kind):
+            return reply
+        return signed_messages.encode_answer(sign_message(encode(self.lie(message), terms), terms, node.identity))
+
+
+def name_another(message: Message) -> Message:
+    """Answer in the name of client 1."""
+    if isinstance(message, Masked):
+        sealed = {0 if peer == 1 else peer: row for peer, row in message.sealed.items()}
+        return replace(message, client=1, sealed=sealed)
+    assert isinstance(message, Revealed)
+    return replace(message, client=1)
+
+
+class LyingCase(NamedTuple):
+    """A lie of client 0, whose updates are in the sum nevertheless, and what the operator reads of client 0."""
+
+    kind: type[ClientMessage]
+    lie: Callable[[Message], Message]
+    contributors: tuple[int, ...]
+    line: str
+
+
+CASES = {
+    "a masked vector in another's name": LyingCase(
+        Masked, name_another, (1, 2), "Ignored what client-0 sent: Client 0 sent a message in the name of client 1."
+    ),
+    "shares in another's name": LyingCase(
+        Revealed,
+        name_another,
+        (0, 1, 2),
+        "Ignored what client-0 sent: Client 0 sent a message in the name of client 1.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
+def test_a_client_that_lies_is_named_and_loses_nobody_the_round(tmp_path: Path, case: LyingCase) -> None:
+    heard = list[str]()
+    found = sum_with_liar(tmp_path, case, heard)
+    assert found.contributors == case.contributors
+    assert case.line in heard
+    assert not [line for line in heard if "client-1" in line or "client-2" in line]
+
+
+def sum_with_liar(tmp_path: Path, case: LyingCase, heard: list[str]) -> CohortSum:
+    site = copy_site(tmp_path, SECURE)
+    wire = LyingMemberWire(connect_nodes(tmp_path, site, heard).nodes_at, kind=case.kind, lie=case.lie)
+    job = DeployedRun(site, "first").prepare_job(RunKey.from_seed(7), wire, heard.append)
+    engine = job.remote_engine
+    assert isinstance(engine, FlowerEngine)
+    wire.run = engine.calls.run
+    return engine.gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
