@@ -287,6 +287,9 @@ class ClientNode:
             raise PolicyRefusal(f"This node has left the secure sum: {error.problem}", fix=error.fix) from None
         finally:
             self._store_session(about, session, client)  # an abort erases the session's secrets
+        for place, complaint in client.complaints.items():
+            log.warning("shares not usable", error="BadShares")
+            self.say(f"About {self.app.members[about.cohort[place]].name}: {complaint}")
         return reply or b""
 
     def _load_session(self, about: RequestHeader) -> tuple[OpenSession, Client]:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import InvalidInput
-from discreet.secure_sums.secagg import client_setup, key_agreement
-from discreet.secure_sums.secagg.client_state import ClientState
+from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.degree import Assumptions
 from discreet.secure_sums.secagg.message_codec import encode
 from discreet.secure_sums.secagg.session_client import Client
@@ -240,11 +239,9 @@ def test_shares_that_were_mixed_up_or_sent_again_are_refused():
     session, messages = after_masking(agreed)
     first = read(messages[0], Survivors, agreed)
     swapped = replace(first, sealed={1: first.sealed[2], 2: first.sealed[1], 3: first.sealed[3]})
-    with pytest.raises(BadShares, match="client 1 were not sealed for this client, round and list of keys"):
+    with pytest.raises(BadShares, match=r"Client 1 dealt .* Client 2 dealt .* not sealed for this client, round and"):
         session.clients[0].receive(encode(swapped, agreed))
-    second = read(messages[1], Survivors, agreed)
-    with pytest.raises(BadShares):
-        session.clients[1].receive(encode(replace(second, sealed={**second.sealed, 0: first.sealed[2]}), agreed))
+    assert is_over(session.clients[0])
 
 
 def test_shares_of_an_earlier_round_are_refused():
@@ -379,17 +376,3 @@ def test_a_client_starts_once_and_masks_only_after_the_set_up():
     assert fresh.start() == fresh.start()  # a question that is asked again gets the same bytes
     with pytest.raises(OutOfTurn, match="A session starts once, and this client is at 'ready'"):
         rehearsal(agreed).clients[0].start()
-
-
-def test_sealed_bytes_that_are_no_share_are_refused():
-    """A share is a number below Shamir's prime; bytes of ones are above it."""
-    seal = client_setup.seal_share
-
-    def seal_ones(state: ClientState, peer: int, plain: bytes, what: str, number: int) -> bytes:
-        return seal(state, peer, b"\xff" * len(plain), what, number)
-
-    with (
-        patch.object(client_setup, "seal_share", seal_ones),
-        pytest.raises(BadShares, match="sealed something that is not a share"),
-    ):
-        rehearsal(terms(4, signed=False))

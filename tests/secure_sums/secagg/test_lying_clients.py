@@ -5,15 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from discreet.secure_sums.secagg.session_errors import SecaggError, WrongSender
-from discreet.secure_sums.secagg.session_messages import (
-    Agreed,
-    ClientMessage,
-    Keys,
-    Masked,
-    Revealed,
-    Shares,
-)
+from discreet.secure_sums.secagg import client_round, client_setup, share_dealing
+from discreet.secure_sums.secagg.client_state import ClientState
+from discreet.secure_sums.secagg.local_session import Dropouts
+from discreet.secure_sums.secagg.session_errors import BadMessage, SecaggError, TooFewClients, WrongSender, WrongShare
+from discreet.secure_sums.secagg.session_messages import Agreed, ClientMessage, Keys, Masked, Revealed, Shares
 from discreet.secure_sums.secagg.session_server import Server
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.unmasking import Total
@@ -30,7 +26,7 @@ class LyingClient:
     def __init__(self, kind: type[ClientMessage], lie: Lie) -> None:
         self.kind, self.lie, self.refusals = kind, lie, list[SecaggError]()
 
-    def sum(self, agreed: Terms, monkeypatch: pytest.MonkeyPatch) -> Total:
+    def sum(self, agreed: Terms, monkeypatch: pytest.MonkeyPatch, leaving: Dropouts | None = None) -> Total:
         """Run one sum in which every message of the liar of this kind is replaced."""
         receive = Server.receive
 
@@ -44,7 +40,7 @@ class LyingClient:
                 self.refusals.append(refusal)
 
         monkeypatch.setattr(Server, "receive", receive_lie)
-        return rehearsal(agreed).sum(0, vectors(agreed))
+        return rehearsal(agreed).sum(0, vectors(agreed), leaving=leaving)
 
 
 def parse_any(message: bytes, agreed: Terms) -> ClientMessage:
@@ -79,9 +75,8 @@ def test_a_client_that_answers_in_anothers_name_is_named_and_the_other_is_heard(
     agreed = terms(5, signed=signed)
     lying = LyingClient(kind, name_another)
     total = lying.sum(agreed, monkeypatch)
-    (refusal,) = lying.refusals
-    assert isinstance(refusal, WrongSender)
-    assert refusal.problem == "Client 0 sent a message in the name of client 1."
+    assert [type(each) for each in lying.refusals] == [WrongSender]
+    assert lying.refusals[0].problem == "Client 0 sent a message in the name of client 1."
     assert VICTIM in total.survivors
     assert is_exact(total, agreed, vectors(agreed))
 
@@ -93,9 +88,8 @@ def test_a_message_that_its_client_did_not_sign_is_not_taken(
     agreed = terms(5)
     lying = LyingClient(kind, leave_unsigned)
     assert is_exact(lying.sum(agreed, monkeypatch), agreed, vectors(agreed))
-    (refusal,) = lying.refusals
-    assert isinstance(refusal, WrongSender)
-    assert refusal.problem == "Client 0 sent a message that it did not sign."
+    assert [type(each) for each in lying.refusals] == [WrongSender]
+    assert lying.refusals[0].problem == "Client 0 sent a message that it did not sign."
 
 
 def test_a_message_that_was_signed_for_another_stage_round_or_session_is_not_taken():
@@ -108,3 +102,124 @@ def test_a_message_that_was_signed_for_another_stage_round_or_session_is_not_tak
     session.server.open_round(1)
     with pytest.raises(WrongSender, match="did not sign"):
         session.server.receive(sign(moved, agreed)[:-64] + first[-64:], 0)
+
+
+# Shares.
+
+
+def reveal_zeros(table: str, owners: set[int] | None = None) -> Lie:
+    """Replace the shares of one table that the liar reveals: all, or those of these owners."""
+
+    def lie(message: bytes, agreed: Terms) -> bytes:
+        honest = read(message, Revealed, agreed)
+        shares = {each: bytes(33) for each in getattr(honest, table) if owners is None or each in owners}
+        return sign(replace(honest, **{table: {**getattr(honest, table), **shares}}), agreed)  # type: ignore[arg-type]
+
+    return lie
+
+
+@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize(
+    ("table", "owners", "named"),
+    [("self_masks", None, 0), ("self_masks", {2}, 2), ("self_masks", {LIAR}, LIAR), ("mask_keys", None, 4)],
+    ids=["every self-mask", "one self-mask", "its own self-mask", "a lost client's mask key"],
+)
+def test_a_wrong_share_names_its_revealer_and_the_sum_comes_from_the_right_ones(
+    table: str, owners: set[int] | None, named: int, signed: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """The liar's shares would be the first ones taken. Client 4 is lost; of the four others, three are right."""
+    agreed = terms(5, signed=signed, threshold=3)
+    lying = LyingClient(Revealed, reveal_zeros(table, owners))
+    total = lying.sum(agreed, monkeypatch, leaving={4: "masked"})
+    assert [type(each) for each in lying.refusals] == [BadMessage]
+    assert (
+        lying.refusals[0].problem
+        == f"Client 0 revealed a share of client {named}'s secret that is not the one it was dealt."
+    )
+    assert total.survivors == {0, 1, 2, 3}
+    assert is_exact(total, agreed, vectors(agreed))
+
+
+def seal_nonsense(holders: set[int]) -> Lie:
+    """Replace what the liar deals to these holders by zeros, which no key opens."""
+
+    def lie(message: bytes, agreed: Terms) -> bytes:
+        honest = parse_any(message, agreed)
+        assert isinstance(honest, Shares | Masked)
+        rows = {peer: bytes(len(row)) if peer in holders else row for peer, row in honest.sealed.items()}
+        return sign(replace(honest, sealed=rows), agreed)
+
+    return lie
+
+
+def test_shares_that_one_holder_can_not_open_name_their_dealer_and_cost_nobody_the_round(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    agreed = terms(5, threshold=4)
+    total = LyingClient(Masked, seal_nonsense({2})).sum(agreed, monkeypatch)
+    assert total.complaints == {LIAR: {2}}
+    assert is_exact(total, agreed, vectors(agreed))
+
+
+def test_shares_of_a_mask_key_that_nobody_can_open_are_missed_only_if_their_dealer_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    agreed = terms(5, threshold=4)
+    total = LyingClient(Shares, seal_nonsense({1, 2, 3, 4})).sum(agreed, monkeypatch)
+    assert total.complaints == {}
+    assert is_exact(total, agreed, vectors(agreed))
+    with pytest.raises(TooFewClients, match=r"0 shares of client 0's .*: clients 1, 2, 3, 4 can't use what it") as lost:
+        LyingClient(Shares, seal_nonsense({1, 2, 3, 4})).sum(agreed, monkeypatch, leaving={LIAR: "masked"})
+    assert (lost.value.client, lost.value.revealed) == (LIAR, True)
+
+
+def test_a_dealer_whose_self_mask_nobody_can_open_is_named_for_the_lost_round(monkeypatch: pytest.MonkeyPatch):
+    agreed = terms(5, threshold=4)
+    with pytest.raises(TooFewClients, match=r"1 shares of client 0's secret .* and 4 are needed: clients 1, 2, 3, 4"):
+        LyingClient(Masked, seal_nonsense({1, 2, 3, 4})).sum(agreed, monkeypatch)
+
+
+@pytest.mark.parametrize("module", [client_setup, client_round], ids=["mask keys", "self-masks"])
+def test_a_dealer_of_shares_that_do_not_fit_together_is_named(module: object, monkeypatch: pytest.MonkeyPatch):
+    """It commits to each share as it should, but client 1's is of another secret: only the sum shows it."""
+    split = share_dealing.split_secret
+
+    def split_two(state: ClientState, secret: bytes) -> dict[int, bytes]:
+        shares = split(state, secret)
+        return shares | {1: split(state, bytes(32))[1]} if state.client == LIAR else shares
+
+    monkeypatch.setattr(module, "split_secret", split_two)
+    agreed = terms(5, threshold=4)
+    with pytest.raises(WrongShare, match="Client 0 dealt shares that do not give the secret it committed to") as lost:
+        rehearsal(agreed).sum(0, vectors(agreed), leaving={LIAR: "masked"} if module is client_setup else {})
+    assert (lost.value.client, lost.value.revealed) == (LIAR, True)
+
+
+def test_a_share_that_is_not_the_one_its_dealer_committed_to_is_not_used_and_not_revealed(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Otherwise its holder would be taken for the liar when it reveals the share."""
+    commit = share_dealing._commitments
+
+    def commit_to_another(state: ClientState, kind, first: int, dealer: int, holder: int, shares) -> bytes:
+        is_lie = state.client == dealer == LIAR and holder == 2 and kind == "self-mask"
+        return bytes(32) if is_lie else commit(state, kind, first, dealer, holder, shares)
+
+    monkeypatch.setattr(share_dealing, "_commitments", commit_to_another)
+    agreed = terms(5, threshold=4)
+    total = rehearsal(agreed).sum(0, vectors(agreed))
+    assert total.complaints == {LIAR: {2}}
+    assert is_exact(total, agreed, vectors(agreed))
+
+
+def test_sealed_bytes_that_are_no_share_are_not_used(monkeypatch: pytest.MonkeyPatch):
+    """A share is a number below Shamir's prime; bytes of ones are above it."""
+    split = share_dealing.split_secret
+
+    def split_ones(state: ClientState, secret: bytes) -> dict[int, bytes]:
+        shares = split(state, secret)
+        return shares | {2: b"\xff" * 33} if state.client == LIAR else shares
+
+    monkeypatch.setattr(client_round, "split_secret", split_ones)
+    agreed = terms(5, threshold=4)
+    assert rehearsal(agreed).sum(0, vectors(agreed)).complaints == {LIAR: {2}}

@@ -8,10 +8,11 @@ from discreet.engines.flower.client_calls import ClientCalls
 from discreet.engines.secure_terms import SessionPlan
 from discreet.logs import get_log
 from discreet.secure_sums.secagg.ring_vectors import Vector
-from discreet.secure_sums.secagg.session_errors import SecaggError
+from discreet.secure_sums.secagg.session_errors import RoundOver, SecaggError
 from discreet.secure_sums.secagg.session_messages import ROUND, SETUP, Stage, round_stages
 from discreet.secure_sums.secagg.session_server import Server
 from discreet.secure_sums.secagg.session_terms import Terms
+from discreet.secure_sums.secagg.unmasking import Total
 
 log = get_log(__name__)
 
@@ -82,8 +83,26 @@ class NetworkSession:
             for place in places
         }
         self._exchange(round_stages(signed=server.terms.has_signatures), round, asked)
-        total = server.unmask()
+        total = self._unmask(round)
         return server.terms.ring.to_signed(total.vector), tuple(sorted(self.cohort[place] for place in total.survivors))
+
+    def _unmask(self, round: int) -> Total:
+        """Unmask the sum, and tell the operator which clients dealt shares that others can't use."""
+        try:
+            total = self.server.unmask()
+        except RoundOver as lost:
+            if lost.client is not None:
+                client = self.cohort[lost.client]
+                self.calls.log_problem(client, round, type(lost).__name__)
+                self.calls.say(f"The round is lost because of {self._name(lost.client)}: {lost}")
+            raise
+        for dealer, holders in total.complaints.items():
+            names = ", ".join(self._name(holder) for holder in sorted(holders))
+            self.calls.say(f"{self._name(dealer)} dealt shares that {names} can't use; the sum came without them.")
+        return total
+
+    def _name(self, place: int) -> str:
+        return self.calls.members[self.cohort[place]].name
 
     def _has_all_members(self) -> bool:
         """Whether every client that is online took part in the set-up. If not, a new session can include it."""
@@ -118,7 +137,7 @@ class NetworkSession:
                 self._setup_messages.pop(place, None)
             except SecaggError as error:
                 self.calls.log_problem(client, round, type(error).__name__)
-                self.calls.say(f"Ignored what {self.calls.members[client].name} sent: {error}")
+                self.calls.say(f"Ignored what {self._name(place)} sent: {error}")
 
 
 def _request_kind(stage: Stage) -> signed_messages.Kind:

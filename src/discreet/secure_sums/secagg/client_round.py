@@ -1,13 +1,13 @@
 """A client's part in a round: mask its vector, agree on the survivors, and reveal one share for each neighbour."""
 
 from discreet.secure_sums.secagg import key_agreement, shamir
-from discreet.secure_sums.secagg.client_setup import seal_share, share_secret, unseal_shares
 from discreet.secure_sums.secagg.client_state import AnswerTable, ClientState
-from discreet.secure_sums.secagg.derivations import pair_masks, self_mask, survivors_statement
+from discreet.secure_sums.secagg.derivations import pair_masks, self_mask, share_commitment, survivors_statement
 from discreet.secure_sums.secagg.masks import Masks
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.session_errors import ListsDiffer, WrongList, require_clients
 from discreet.secure_sums.secagg.session_messages import Agreed, Agreement, Masked, Revealed, Survivors
+from discreet.secure_sums.secagg.share_dealing import deal_shares, open_shares, split_secret
 
 
 def mask(state: ClientState, total: Vector) -> Masked:
@@ -24,10 +24,11 @@ def mask(state: ClientState, total: Vector) -> Masked:
     publics = {peer: state.mask_publics[peer][place] for peer in state.partners}
     for peer, pair in pair_masks(terms, number, me, private, publics).items():
         (masks.add if me < peer else masks.subtract)(total, pair)
-    shares = share_secret(state, seed)
+    shares = split_secret(state, seed)
     state.self_shares = {me: shares[me]}
-    table = {peer: seal_share(state, peer, shares[peer], "self-mask", number) for peer in state.partners}
-    return Masked(me, number, commitment, terms.ring.pack(terms.ring.reduce(total)), table)
+    own = share_commitment(terms, "self-mask", number, me, me, shares[me])
+    table = {peer: deal_shares(state, peer, [shares[peer]], "self-mask", number) for peer in state.partners}
+    return Masked(me, number, commitment, own, terms.ring.pack(terms.ring.reduce(total)), table)
 
 
 def on_survivors(state: ClientState, message: Survivors, identity: bytes | None) -> Agreed | Revealed:
@@ -44,7 +45,7 @@ def on_survivors(state: ClientState, message: Survivors, identity: bytes | None)
     )
     if set(message.sealed) != partners & survivors:
         raise WrongList("The server sent the shares of other clients than the neighbours in its survivor list.")
-    state.self_shares |= unseal_shares(state, message.sealed, "self-mask", state.round)
+    state.self_shares |= open_shares(state, message.sealed, "self-mask", state.round)
     state.survivors = survivors
     if identity is None:
         return _reveal(state)
@@ -75,12 +76,12 @@ def _statement(state: ClientState) -> bytes:
 
 
 def _reveal(state: ClientState) -> Revealed:
-    """Reveal a share of each survivor's self-mask and of each lost partner's mask key.
+    """Reveal a share of each survivor's self-mask and of each lost partner's mask key, as far as they could be used.
 
     Erase both kinds of shares of this round, so that no later message can ask for the other kind.
     """
     size = shamir.SHARE_BYTES
-    lost = {peer: state.key_shares[peer][:size] for peer in state.partners if peer not in state.survivors}
+    lost = {peer: shares[:size] for peer, shares in state.key_shares.items() if peer not in state.survivors}
     revealed = Revealed(state.client, state.round, state.self_shares, lost)
     state.key_shares = {peer: bytes(size) + shares[size:] for peer, shares in state.key_shares.items()}
     state.self_shares = {}

@@ -1,10 +1,11 @@
 """A client's part in the set-up: publish keys, check the others' keys, share its own and store the others' shares."""
 
-from discreet.secure_sums.secagg import graph, key_agreement, shamir
+from discreet.secure_sums.secagg import graph, key_agreement
 from discreet.secure_sums.secagg.client_state import AnswerTable, ClientState
-from discreet.secure_sums.secagg.derivations import are_keys_signed, keys_statement, roster_digest, seal_key
-from discreet.secure_sums.secagg.session_errors import BadShares, BadSignature, WrongKeys, WrongList, require_clients
-from discreet.secure_sums.secagg.session_messages import Keys, Members, Roster, Shares, Table
+from discreet.secure_sums.secagg.derivations import are_keys_signed, keys_statement, roster_digest
+from discreet.secure_sums.secagg.session_errors import BadSignature, WrongKeys, WrongList, require_clients
+from discreet.secure_sums.secagg.session_messages import Keys, Members, Roster, Shares
+from discreet.secure_sums.secagg.share_dealing import deal_shares, open_shares, split_secret
 
 
 def publish(state: ClientState, identity: bytes | None) -> Keys:
@@ -52,44 +53,11 @@ def on_members(state: ClientState, message: Members, identity: bytes | None) -> 
     require_clients(len(partners) + 1, state.terms.threshold, "of this neighbourhood shared their keys")
     if set(message.sealed) != partners:
         raise WrongList("The server sent the shares of other clients than the neighbours in its list of members.")
-    state.key_shares = unseal_shares(state, message.sealed, "mask keys", 0)
+    state.key_shares = open_shares(state, message.sealed, "mask key", 0)
     state.members = message.members
 
 
 ANSWERS: AnswerTable = {Roster: on_roster, Members: on_members}
-
-
-def share_secret(state: ClientState, secret: bytes) -> dict[int, bytes]:
-    """Split the secret into a share for the client itself and for each neighbour.
-
-    A holder's position on the polynomial is its place among all holders in ascending order.
-    """
-    holders = sorted((state.client, *state.neighbours))
-    shares = shamir.split(secret, state.terms.threshold, range(1, len(holders) + 1))
-    return dict(zip(holders, shares.values(), strict=True))
-
-
-def seal_share(state: ClientState, peer: int, plain: bytes, what: str, number: int) -> bytes:
-    """Seal shares for one peer. `what` and the round `number` are part of the key."""
-    key = seal_key(state.terms, state.roster, state.channels[peer], what, number, state.client, peer)
-    return key_agreement.seal(key, plain)
-
-
-def unseal_shares(state: ClientState, table: Table, what: str, number: int) -> dict[int, bytes]:
-    """Open the shares that these peers sealed for this client.
-
-    Raises:
-        BadShares: A seal does not open, or its content is not a share.
-    """
-    shares = {}
-    for peer, sealed in table.items():
-        key = seal_key(state.terms, state.roster, state.channels[peer], what, number, peer, state.client)
-        plain = key_agreement.unseal(key, sealed, peer)
-        size = shamir.SHARE_BYTES
-        if not all(shamir.is_share(plain[place : place + size]) for place in range(0, len(plain), size)):
-            raise BadShares(f"Client {peer} sealed something that is not a share.")
-        shares[peer] = plain
-    return shares
 
 
 def _check_keys(state: ClientState, peer: int, published: bytes, expected: bytes) -> None:
@@ -103,9 +71,8 @@ def _check_keys(state: ClientState, peer: int, published: bytes, expected: bytes
 
 
 def _share_mask_keys(state: ClientState) -> dict[int, bytes]:
-    """Return for each neighbour its sealed shares of the mask keys of all rounds."""
-    rounds = [share_secret(state, key) for key in state.mask_keys.values()]
+    """Return for each neighbour what is dealt to it: its shares of the mask keys of all rounds."""
+    rounds = [split_secret(state, key) for key in state.mask_keys.values()]
     return {
-        peer: seal_share(state, peer, b"".join(shares[peer] for shares in rounds), "mask keys", 0)
-        for peer in state.neighbours
+        peer: deal_shares(state, peer, [shares[peer] for shares in rounds], "mask key", 0) for peer in state.neighbours
     }

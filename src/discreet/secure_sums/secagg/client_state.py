@@ -10,7 +10,7 @@ from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.wire import Reader, Writer
 
 STAGES: dict[bytes, ClientStage] = {stage.encode(): stage for stage in get_args(ClientStage)}
-MARK = b"discreet secagg client 2"
+MARK = b"discreet secagg client 3"
 
 
 @dataclass
@@ -39,6 +39,7 @@ class ClientState:
     survivors: frozenset[int] = frozenset()
     last_digest: bytes = b""  # of the last message that was answered
     last_reply: bytes = field(default=b"", repr=False)  # sent again if that message comes again
+    complaints: dict[int, str] = field(default_factory=dict)  # what the last message dealt and is no use; not saved
 
     @property
     def partners(self) -> tuple[int, ...]:

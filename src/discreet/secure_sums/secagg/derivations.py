@@ -1,10 +1,13 @@
 """The keys of masks and seals, and the bytes that are signed, derived in the same way by client and server."""
 
 from collections.abc import Collection, Mapping
+from typing import Literal, TypeAlias
 
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.wire import Writer
+
+SecretKind: TypeAlias = Literal["mask key", "self-mask"]
 
 
 def roster_digest(digests: Mapping[int, bytes]) -> bytes:
@@ -28,8 +31,15 @@ def self_mask(terms: Terms, number: int, client: int, seed: bytes) -> tuple[byte
     return key, key_agreement.derive(seed, terms.context, "commitment", number, client)
 
 
-def seal_key(terms: Terms, roster: bytes, channel: bytes, what: str, number: int, sender: int, receiver: int) -> bytes:
-    return key_agreement.derive(channel, terms.context, "seal", what, number, sender, receiver, roster)
+def seal_key(
+    terms: Terms, roster: bytes, channel: bytes, kind: SecretKind, number: int, sender: int, receiver: int
+) -> bytes:
+    return key_agreement.derive(channel, terms.context, "seal", kind, number, sender, receiver, roster)
+
+
+def share_commitment(terms: Terms, kind: SecretKind, number: int, dealer: int, holder: int, share: bytes) -> bytes:
+    """Return the commitment to one share. A share is uniform over 2^256 values, so its digest does not give it away."""
+    return key_agreement.digest(key_agreement.statement(terms.context, "share", kind, number, dealer, holder), share)
 
 
 def keys_statement(terms: Terms, client: int, public: bytes) -> bytes:

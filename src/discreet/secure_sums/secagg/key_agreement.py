@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from discreet.secure_sums.secagg.session_errors import BadShares, WrongKeys
+from discreet.secure_sums.secagg.session_errors import WrongKeys
 
 KEY_BYTES = 32
 SIGNATURE_BYTES = 64
@@ -62,21 +62,18 @@ def derive(secret: bytes, context: bytes, *purpose: str | int | bytes) -> bytes:
     return HKDF(SHA256(), KEY_BYTES, salt=context, info=info).derive(secret)
 
 
-def seal(key: bytes, plain: bytes) -> bytes:
+def seal(key: bytes, plain: bytes, label: bytes) -> bytes:
     """Encrypt by ChaCha20-Poly1305. The nonce is random, so even a client restored from an old state repeats none."""
     nonce = random_bytes(NONCE_BYTES)
-    return nonce + ChaCha20Poly1305(key).encrypt(nonce, plain, None)
+    return nonce + ChaCha20Poly1305(key).encrypt(nonce, plain, label)
 
 
-def unseal(key: bytes, sealed: bytes, sender: int) -> bytes:
-    """Decrypt what `seal` encrypted; raise BadShares if it was sealed under another key or changed."""
+def unseal(key: bytes, sealed: bytes, label: bytes) -> bytes | None:
+    """Decrypt what `seal` encrypted; None if key or label are others, or a byte was changed."""
     try:
-        return ChaCha20Poly1305(key).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], None)
+        return ChaCha20Poly1305(key).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], label)
     except InvalidTag:
-        raise BadShares(
-            f"The shares of client {sender} were not sealed for this client, round and list of keys.",
-            fix="The server changed or mixed up messages: begin a new session, and find out why.",
-        ) from None
+        return None
 
 
 def identity_key(private: bytes) -> bytes:
@@ -98,6 +95,6 @@ def is_signature_valid(public: bytes, statement: bytes, signature: bytes) -> boo
     return True
 
 
-def statement(context: bytes, what: str, *about: int | bytes) -> bytes:
+def statement(context: bytes, what: str, *about: str | int | bytes) -> bytes:
     """Return the bytes to sign: the kind of statement and its whole content, under the session's context."""
     return ascii(("discreet secagg", what, context, *about)).encode()

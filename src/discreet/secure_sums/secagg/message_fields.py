@@ -39,8 +39,14 @@ def table(size: Callable[[Terms], int]) -> MessageField:
 
 
 def sealed_bytes(shares: int) -> int:
-    """Return the length of `shares` Shamir shares under one seal."""
-    return key_agreement.SEAL_BYTES + shares * shamir.SHARE_BYTES
+    """Return the length of `shares` Shamir shares under one seal, with a commitment to each."""
+    return key_agreement.SEAL_BYTES + shares * (key_agreement.KEY_BYTES + shamir.SHARE_BYTES)
+
+
+def split_row(row: bytes) -> tuple[bytes, bytes]:
+    """Split what is dealt to one holder into the commitments to its shares and the sealed shares."""
+    shares = (len(row) - key_agreement.SEAL_BYTES) // (key_agreement.KEY_BYTES + shamir.SHARE_BYTES)
+    return row[: shares * key_agreement.KEY_BYTES], row[shares * key_agreement.KEY_BYTES :]
 
 
 def keys_bytes(terms: Terms) -> int:

@@ -8,22 +8,26 @@ import numpy as np
 
 from discreet.secure_sums.secagg import graph, key_agreement
 from discreet.secure_sums.secagg.derivations import roster_digest, survivors_statement
-from discreet.secure_sums.secagg.message_fields import keys_bytes
+from discreet.secure_sums.secagg.message_fields import keys_bytes, split_row
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.session_messages import Masked, Revealed
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.wire import Reader, Writer
 
-MARK = b"discreet secagg server 1"
+MARK = b"discreet secagg server 2"
 
 
 @dataclass(frozen=True)
 class Cohort:
-    """The clients that sent keys, the keys they published, and which of them are members. Nothing here is secret."""
+    """The clients that sent keys, what they published, and which of them are members. Nothing here is secret.
+
+    `dealt` has, by dealer and then by holder, the commitments to the shares of all rounds' mask keys.
+    """
 
     terms: Terms
     published: Mapping[int, bytes]
     members: frozenset[int] = frozenset()
+    dealt: Mapping[int, Mapping[int, bytes]] = field(default_factory=dict)
 
     @cached_property
     def digests(self) -> dict[int, bytes]:
@@ -59,6 +63,11 @@ class Cohort:
         start = key_agreement.KEY_BYTES * (1 + number)
         return self.published[client][start : start + key_agreement.KEY_BYTES]
 
+    def key_commitment(self, dealer: int, holder: int, number: int) -> bytes:
+        """Return the commitment to the holder's share of the dealer's mask key of round `number`."""
+        start = key_agreement.KEY_BYTES * number
+        return self.dealt[dealer][holder][start : start + key_agreement.KEY_BYTES]
+
     def statement(self, number: int, survivors: frozenset[int]) -> bytes:
         """Return the bytes that clients sign to confirm the survivors of round `number`."""
         return survivors_statement(self.terms, self.roster, self.members, number, survivors)
@@ -66,7 +75,10 @@ class Cohort:
     def to_bytes(self, next_round: int) -> bytes:
         """Return the cohort and the next round that may be opened as bytes."""
         writer = Writer().raw(MARK).blob(self.terms.to_bytes()).number(next_round, 4)
-        return writer.table(self.published).clients(self.members, self.terms.clients).to_saved_bytes()
+        writer.table(self.published).clients(self.members, self.terms.clients)
+        for dealer in sorted(self.members):
+            writer.table(self.dealt[dealer])
+        return writer.to_saved_bytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "tuple[Cohort, int]":
@@ -74,8 +86,10 @@ class Cohort:
         reader = Reader.open_saved(data, MARK, "server")
         terms, number = Terms.from_bytes(reader.blob()), reader.number(4)
         published, members = reader.table(keys_bytes(terms), terms.clients), reader.clients(terms.clients)
+        size = key_agreement.KEY_BYTES * terms.rounds
+        dealt = {dealer: reader.table(size, terms.clients) for dealer in sorted(members)}
         reader.check_end()
-        return cls(terms, published, members), number
+        return cls(terms, published, members, dealt), number
 
 
 @dataclass
@@ -86,6 +100,7 @@ class Round:
     total: Vector
     commitments: dict[int, bytes] = field(default_factory=dict)
     sealed: dict[int, dict[int, bytes]] = field(default_factory=dict)  # by receiver, then by sender
+    dealt: dict[int, dict[int, bytes]] = field(default_factory=dict)  # commitments to shares, by dealer and holder
     survivors: frozenset[int] = frozenset()
     signatures: dict[int, bytes] = field(default_factory=dict)
     revealed: dict[int, Revealed] = field(default_factory=dict)
@@ -99,5 +114,7 @@ class Round:
         """Add a client's masked vector to the sum, and store its commitment and sealed shares."""
         self.total += vector
         self.commitments[message.client] = message.commitment
+        self.dealt[message.client] = {holder: split_row(row)[0] for holder, row in message.sealed.items()}
+        self.dealt[message.client][message.client] = message.own_share
         for receiver, share in message.sealed.items():
             self.sealed.setdefault(receiver, {})[message.client] = share

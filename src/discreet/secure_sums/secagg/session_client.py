@@ -67,6 +67,11 @@ class Client:
         """The clients whose vectors are in this round's sum. Empty until this client has accepted the list."""
         return self._state.survivors
 
+    @property
+    def complaints(self) -> dict[int, str]:
+        """The clients that dealt shares which this one can't use in the last message that it opened, and why."""
+        return self._state.complaints
+
     def start(self) -> bytes:
         """Return the first message, which holds fresh public keys."""
         state = self._open_state()

@@ -9,7 +9,14 @@ from discreet.errors import DiscreetError
 
 
 class SecaggError(DiscreetError):
-    """A secure sum could not be made."""
+    """A secure sum could not be made.
+
+    `client` is the client that is at fault, by its number in the session; None if nobody can say.
+    """
+
+    def __init__(self, problem: str, *, fix: str = "", client: int | None = None) -> None:
+        super().__init__(problem, fix=fix)
+        self.client = client
 
 
 class BadMessage(SecaggError):
@@ -40,8 +47,8 @@ class RoundOver(SecaggError):
     sum must count as released.
     """
 
-    def __init__(self, problem: str, *, fix: str = "", revealed: bool = False) -> None:
-        super().__init__(problem, fix=fix)
+    def __init__(self, problem: str, *, fix: str = "", client: int | None = None, revealed: bool = False) -> None:
+        super().__init__(problem, fix=fix, client=client)
         self.revealed = revealed
 
 
@@ -50,7 +57,7 @@ class TooFewClients(RoundOver):
 
 
 class WrongShare(RoundOver):
-    """The revealed shares do not give the secret that their owner committed to."""
+    """A client dealt shares that do not give the secret that it committed to."""
 
 
 class SessionOver(SecaggError):
@@ -82,7 +89,7 @@ class ListsDiffer(Abort):
 
 
 class BadShares(Abort):
-    """Sealed shares were changed, or are for another client, round or session."""
+    """Too many of the sealed shares were changed, or are for another client, round or session."""
 
 
 def require_clients(count: int, needed: int, what: str) -> None:

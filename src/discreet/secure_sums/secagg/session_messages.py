@@ -58,7 +58,7 @@ class Roster(WireMessage):
 
 @dataclass(frozen=True)
 class Shares(WireMessage):
-    """Shares of a client's mask keys of all rounds, sealed for each of its neighbours."""
+    """Shares of a client's mask keys of all rounds, committed to and sealed for each of its neighbours."""
 
     KIND = 3
     FIELDS = (fields.CLIENT, fields.SEALED_SHARES_OF_ALL_ROUNDS)
@@ -78,13 +78,17 @@ class Members(WireMessage):
 
 @dataclass(frozen=True)
 class Masked(WireMessage):
-    """A masked vector, packed, with a commitment to the seed of its self-mask and sealed shares of that seed."""
+    """A masked vector, packed, with a commitment to the seed of its self-mask and sealed shares of that seed.
+
+    `own_share` is the commitment to the share that the client itself holds.
+    """
 
     KIND = 5
-    FIELDS = (fields.CLIENT, fields.ROUND_NUMBER, fields.DIGEST, fields.VECTOR, fields.SEALED_SHARES)
+    FIELDS = (fields.CLIENT, fields.ROUND_NUMBER, fields.DIGEST, fields.DIGEST, fields.VECTOR, fields.SEALED_SHARES)
     client: int
     round: int
     commitment: bytes
+    own_share: bytes
     vector: Bytes
     sealed: Table
 
@@ -123,7 +127,10 @@ class Agreement(WireMessage):
 
 @dataclass(frozen=True)
 class Revealed(WireMessage):
-    """One share for the client itself and each neighbour: of a survivor's self-mask or of a lost client's mask key."""
+    """One share for the client itself and each neighbour: of a survivor's self-mask or of a lost client's mask key.
+
+    A neighbour is missing if the client could not use what it had dealt.
+    """
 
     KIND = 9
     FIELDS = (fields.CLIENT, fields.ROUND_NUMBER, fields.SHARES, fields.SHARES)

@@ -12,10 +12,11 @@ from discreet.secure_sums.secagg import session_errors as errors
 from discreet.secure_sums.secagg import session_messages as messages
 from discreet.secure_sums.secagg.derivations import are_keys_signed
 from discreet.secure_sums.secagg.message_codec import encode, parse
+from discreet.secure_sums.secagg.message_fields import split_row
 from discreet.secure_sums.secagg.message_signatures import SignedMessage
 from discreet.secure_sums.secagg.server_state import Cohort, Round
 from discreet.secure_sums.secagg.session_terms import Terms
-from discreet.secure_sums.secagg.unmasking import Total, unmask
+from discreet.secure_sums.secagg.unmasking import Total, check_revealed, unmask
 
 STAGES = (*messages.SETUP, *messages.ROUND)
 AWAITED: dict[messages.ServerStage, type[messages.ClientMessage]] = {stage.name: stage.reply for stage in STAGES}
@@ -35,7 +36,7 @@ class Server:
         self.stage: messages.ServerStage = messages.SETUP[0].name
         self._published: dict[int, bytes] = {}
         self._cohort = Cohort(terms, self._published)
-        self._sealed: dict[int, dict[int, bytes]] = {}  # of the set-up: by receiver, then by sender
+        self._sealed: dict[int, messages.Table] = {}  # what each client dealt in the set-up
         self._received: dict[int, bytes] = {}  # the digest of each client's message in this stage
         self._next = 0
         self._round = Round.none()
@@ -151,8 +152,7 @@ class Server:
                 self._published[client] = message.published
             case messages.Shares():
                 _check_clients(set(message.sealed), set(cohort.neighbours[client]))
-                for receiver, sealed in message.sealed.items():
-                    self._sealed.setdefault(receiver, {})[client] = sealed
+                self._sealed[client] = message.sealed
             case messages.Masked():
                 _check_clients(set(message.sealed), set(cohort.partners(client)))
                 self._round.add(message, self.terms.ring.unpack(message.vector))
@@ -164,9 +164,7 @@ class Server:
                     raise errors.BadMessage(f"Client {client} did not sign this round's survivor list.")
                 self._round.signatures[client] = message.signature
             case messages.Revealed():
-                neighbourhood = cohort.neighbourhood(client)
-                _check_clients(set(message.self_masks), set(neighbourhood & self._round.survivors))
-                _check_clients(set(message.mask_keys), set(neighbourhood - self._round.survivors))
+                check_revealed(cohort, self._round, message)
                 self._round.revealed[client] = message
 
     def _check_sender(self, named: int, signed: SignedMessage, sender: int) -> None:
@@ -203,10 +201,11 @@ class Server:
     def _close_shares(self) -> Mapping[int, messages.ServerMessage]:
         members = self.responders
         errors.require_clients(len(members), self.terms.minimum, "shared their keys")
-        self._cohort = replace(self._cohort, members=members)
         sealed, self._sealed = self._sealed, {}
+        dealt = {dealer: {peer: split_row(row)[0] for peer, row in rows.items()} for dealer, rows in sealed.items()}
+        self._cohort = replace(self._cohort, members=members, dealt=dealt)
         return {
-            client: messages.Members(members, {peer: sealed[client][peer] for peer in self._cohort.partners(client)})
+            client: messages.Members(members, {peer: sealed[peer][client] for peer in self._cohort.partners(client)})
             for client in members
         }
 

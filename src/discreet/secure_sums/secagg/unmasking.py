@@ -1,22 +1,55 @@
-"""Remove the masks from a sum by the revealed shares, and from nothing else."""
+"""Check the shares that clients reveal, and remove the masks from a sum by them, and from nothing else."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from discreet.secure_sums.secagg import key_agreement, shamir
-from discreet.secure_sums.secagg.derivations import pair_masks, self_mask
+from discreet.secure_sums.secagg.derivations import pair_masks, self_mask, share_commitment
 from discreet.secure_sums.secagg.masks import Masks
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.server_state import Cohort, Round
-from discreet.secure_sums.secagg.session_errors import TooFewClients, WrongShare
+from discreet.secure_sums.secagg.session_errors import BadMessage, TooFewClients, WrongShare
 from discreet.secure_sums.secagg.session_messages import Revealed
 
 
 @dataclass(frozen=True)
 class Total:
-    """The sum modulo 2^bits of the vectors of the survivors, and who they are."""
+    """The sum modulo 2^bits of the vectors of the survivors, and who they are.
+
+    `complaints` has, by dealer, the clients that could not use the shares that it dealt to them.
+    """
 
     vector: Vector
     survivors: frozenset[int]
+    complaints: Mapping[int, frozenset[int]] = field(default_factory=dict)
+
+
+def check_revealed(cohort: Cohort, current: Round, message: Revealed) -> None:
+    """Refuse shares that this client does not hold, or that are not those that were dealt to it.
+
+    A client has compared what it was dealt with the dealer's commitment, and reveals nothing that differs. So a share
+    that does not match is the revealer's own doing.
+    """
+    holder, neighbourhood = message.client, cohort.neighbourhood(message.client)
+    survivors = neighbourhood & current.survivors
+    if not message.self_masks.keys() <= survivors or not message.mask_keys.keys() <= neighbourhood - survivors:
+        raise BadMessage(
+            f"Client {holder} revealed a share of a client that is not its neighbour, or of the wrong kind: self-masks "
+            "of survivors and mask keys of lost clients are due."
+        )
+    for dealer, share in message.self_masks.items():
+        given = share_commitment(cohort.terms, "self-mask", current.number, dealer, holder, share)
+        _check_share(given == current.dealt[dealer][holder], dealer, holder)
+    for dealer, share in message.mask_keys.items():
+        given = share_commitment(cohort.terms, "mask key", current.number, dealer, holder, share)
+        _check_share(given == cohort.key_commitment(dealer, holder, current.number), dealer, holder)
+
+
+def _check_share(is_right: bool, dealer: int, holder: int) -> None:
+    if not is_right:
+        raise BadMessage(
+            f"Client {holder} revealed a share of client {dealer}'s secret that is not the one it was dealt."
+        )
 
 
 def unmask(cohort: Cohort, current: Round) -> Total:
@@ -38,20 +71,26 @@ def unmask(cohort: Cohort, current: Round) -> Total:
         publics = {peer: cohort.mask_public(peer, current.number) for peer in peers}
         for peer, pair in pair_masks(cohort.terms, current.number, client, private, publics).items():
             (masks.subtract if peer < client else masks.add)(total, pair)
-    return Total(cohort.terms.ring.reduce(total), current.survivors)
+    complaints = {client: _complaints(cohort, current, client) for client in sorted({*seeds, *privates})}
+    told = {client: holders for client, holders in complaints.items() if holders}
+    return Total(cohort.terms.ring.reduce(total), current.survivors, told)
 
 
 def _recover_secret(cohort: Cohort, current: Round, client: int) -> bytes:
     """Recover a survivor's seed or a lost client's mask key from the first `threshold` revealed shares."""
     shares = {
-        cohort.positions[client][holder]: _share(current.revealed[holder], client)
-        for holder in sorted(cohort.neighbourhood(client) & current.revealed.keys())
+        cohort.positions[client][holder]: share
+        for holder, revealed in sorted(current.revealed.items())
+        if (share := _share(revealed, client)) is not None
     }
-    needed = cohort.terms.threshold
+    needed, complaints = cohort.terms.threshold, _complaints(cohort, current, client)
     if len(shares) < needed:
+        is_dealer = len(shares) + len(complaints) >= needed  # with what it should have dealt there would be enough
+        why = f": clients {', '.join(map(str, sorted(complaints)))} can't use what it dealt" if complaints else ""
         raise TooFewClients(
-            f"{len(shares)} shares of client {client}'s secret were revealed, and {needed} are needed.",
+            f"{len(shares)} shares of client {client}'s secret were revealed, and {needed} are needed{why}.",
             fix="Go on with the next round; this one can't be finished.",
+            client=client if is_dealer else None,
             revealed=True,
         )
     secret = shamir.combine({position: shares[position] for position in sorted(shares)[:needed]})
@@ -60,14 +99,22 @@ def _recover_secret(cohort: Cohort, current: Round, client: int) -> bytes:
     return secret
 
 
-def _share(revealed: Revealed, client: int) -> bytes:
-    return revealed.self_masks[client] if client in revealed.self_masks else revealed.mask_keys[client]
+def _share(revealed: Revealed, client: int) -> bytes | None:
+    return revealed.self_masks.get(client, revealed.mask_keys.get(client))
 
 
-def _check_secret(right: bool, client: int) -> None:
-    if not right:
+def _complaints(cohort: Cohort, current: Round, client: int) -> frozenset[int]:
+    """Return the clients that revealed shares, and none of this client's although it dealt them some."""
+    holders = cohort.neighbourhood(client) & current.revealed.keys()
+    return frozenset(holder for holder in holders if _share(current.revealed[holder], client) is None)
+
+
+def _check_secret(is_right: bool, client: int) -> None:
+    """Refuse a secret that is not its owner's. All shares are those that it dealt, so it is the owner's own doing."""
+    if not is_right:
         raise WrongShare(
-            f"The shares that were revealed do not give the secret of client {client}, so the sum would be wrong.",
-            fix="A client answered wrongly: find out which before the next session.",
+            f"Client {client} dealt shares that do not give the secret it committed to, so the sum would be wrong.",
+            fix="Leave this client out, or find out why its node deals wrong shares.",
+            client=client,
             revealed=True,
         )
