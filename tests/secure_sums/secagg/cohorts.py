@@ -10,6 +10,7 @@ from unittest.mock import patch
 import numpy as np
 
 from discreet.secure_sums.secagg import key_agreement
+from discreet.secure_sums.secagg.derivations import keys_statement
 from discreet.secure_sums.secagg.local_session import LocalSession
 from discreet.secure_sums.secagg.message_codec import encode, parse
 from discreet.secure_sums.secagg.message_signatures import SignedMessage, sign_message
@@ -97,6 +98,18 @@ def sign(message: ClientMessage, agreed: Terms, signer: int | None = None) -> by
     """Return the message as its client would send it, or signed by another client with its own key."""
     identity = identity_keys(agreed.clients)[message.client if signer is None else signer]
     return sign_message(encode(message, agreed), agreed, identity if agreed.has_signatures else None)
+
+
+def with_weak_key(keys: bytes, place: int) -> bytes:
+    """Return public keys of which one is a point of small order: the agreed secret would be the same with anyone."""
+    return keys[: 32 * place] + bytes(32) + keys[32 * (place + 1) :]
+
+
+def sign_keys(agreed: Terms, client: int, keys: bytes) -> bytes:
+    """Return public keys as a client publishes them."""
+    if not agreed.has_signatures:
+        return keys
+    return keys + key_agreement.sign(identity_keys(agreed.clients)[client], keys_statement(agreed, client, keys))
 
 
 def after_masking(

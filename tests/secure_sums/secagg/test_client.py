@@ -28,7 +28,16 @@ from discreet.secure_sums.secagg.session_errors import (
 from discreet.secure_sums.secagg.session_messages import Agreed, Agreement, Keys, Members, Revealed, Roster, Survivors
 from discreet.secure_sums.secagg.session_server import Server
 from discreet.secure_sums.secagg.session_terms import Terms
-from tests.secure_sums.secagg.cohorts import after_masking, identity_keys, read, rehearsal, terms, vectors
+from tests.secure_sums.secagg.cohorts import (
+    after_masking,
+    identity_keys,
+    read,
+    rehearsal,
+    sign_keys,
+    terms,
+    vectors,
+    with_weak_key,
+)
 
 
 def is_over(client: Client) -> bool:
@@ -204,12 +213,24 @@ def test_a_list_of_keys_that_no_honest_server_sends_is_refused():
             roster, published={each: roster.published[each] for each in (1, 2, 3)}
         ),
         "not those in the list": lambda roster: replace(roster, published={**roster.published, 1: bytes(96)}),
-        "with everybody": lambda roster: with_keys(roster, 1, bytes(96)),
+        "small order": lambda roster: with_keys(roster, 1, bytes(96)),
     }.items():
         client, roster = roster_for(agreed)
         with pytest.raises(WrongKeys, match=change):
             client.receive(encode(said(roster), agreed))
         assert client.is_over
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_key_of_small_order_is_refused_with_the_list_of_keys_and_not_when_a_vector_was_paid_for(place: int):
+    """A server that sides with client 1 passes its keys on. Any of them is found at once, not in its round."""
+    agreed = terms(4)
+    client, roster = roster_for(agreed)
+    weak = sign_keys(agreed, 1, with_weak_key(roster.published[1][:96], place))
+    with pytest.raises(WrongKeys, match="A public key of client 1 has small order") as refused:
+        client.receive(encode(with_keys(roster, 1, weak), agreed))
+    assert refused.value.client == 1
+    assert is_over(client)
 
 
 def test_a_client_chooses_its_neighbours_by_the_graph_and_not_by_the_servers_word():

@@ -13,7 +13,7 @@ from discreet.secure_sums.secagg.session_messages import Agreed, ClientMessage, 
 from discreet.secure_sums.secagg.session_server import Server
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.unmasking import Total
-from tests.secure_sums.secagg.cohorts import is_exact, read, rehearsal, sign, terms, vectors
+from tests.secure_sums.secagg.cohorts import is_exact, read, rehearsal, sign, sign_keys, terms, vectors, with_weak_key
 
 LIAR, VICTIM = 0, 1
 KINDS: tuple[type[ClientMessage], ...] = (Keys, Shares, Masked, Agreed, Revealed)
@@ -102,6 +102,36 @@ def test_a_message_that_was_signed_for_another_stage_round_or_session_is_not_tak
     session.server.open_round(1)
     with pytest.raises(WrongSender, match="did not sign"):
         session.server.receive(sign(moved, agreed)[:-64] + first[-64:], 0)
+
+
+# Keys.
+
+
+def publish_weak_key(place: int) -> Lie:
+    """Replace one of the liar's public keys by the point of order 1, and sign them all."""
+
+    def lie(message: bytes, agreed: Terms) -> bytes:
+        keys = read(message, Keys, agreed).published[: 32 * (1 + agreed.rounds)]
+        return sign(Keys(LIAR, sign_keys(agreed, LIAR, with_weak_key(keys, place))), agreed)
+
+    return lie
+
+
+@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize("place", [0, 1, 2], ids=["to seal shares", "of the first round", "of the second round"])
+def test_a_client_with_a_key_of_small_order_is_named_and_the_others_go_on(
+    place: int, signed: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """Everybody would leave the session for it, some after they had paid for the round."""
+    agreed = terms(5, signed=signed)
+    lying = LyingClient(Keys, publish_weak_key(place))
+    total = lying.sum(agreed, monkeypatch)
+    assert [type(each) for each in lying.refusals] == [BadMessage]
+    assert lying.refusals[0].problem == (
+        "Client 0 sent a public key of small order, with which it would agree on the same secret with everybody."
+    )
+    assert total.survivors == {1, 2, 3, 4}
+    assert is_exact(total, agreed, vectors(agreed))
 
 
 # Shares.

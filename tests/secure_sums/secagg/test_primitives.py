@@ -32,10 +32,35 @@ def test_agreement_is_x25519_of_rfc_7748_section_6_1():
     assert key_agreement.agree(bob, {8: key_agreement.public_key(alice)})[8].hex() == shared
 
 
-@pytest.mark.parametrize("point", [bytes(32), (1).to_bytes(32, "little")])
-def test_a_public_key_of_small_order_is_refused(point: bytes):
+@pytest.mark.parametrize("point", sorted(key_agreement.SMALL_ORDER_POINTS))
+@pytest.mark.parametrize("unused_bit", [0, 1])
+def test_a_public_key_of_small_order_is_refused(point: int, unused_bit: int):
+    """X25519 ignores the highest bit, so every point has two spellings."""
+    public = (point | unused_bit << 255).to_bytes(32, "little")
+    assert key_agreement.is_small_order(public)
     with pytest.raises(WrongKeys, match="with everybody"):
-        key_agreement.agree(bytes(range(32)), {0: point})
+        key_agreement.agree(bytes(range(32)), {0: public})
+
+
+def test_no_other_key_has_small_order():
+    """Eight times a point of small order is zero; on the curve and its twist their orders are 1, 2, 4 and 8."""
+    prime = 2**255 - 19
+
+    def double(x: int, z: int) -> tuple[int, int]:
+        """Double a point of y² = x³ + 486662x² + x in projective coordinates, by its x alone."""
+        plus, minus = (x + z) ** 2, (x - z) ** 2
+        return plus * minus % prime, (plus - minus) * (minus + 121666 * (plus - minus)) % prime
+
+    def is_killed_by_eight(u: int) -> bool:
+        point = u % prime, 1
+        for _ in range(3):
+            point = double(*point)
+        return point[1] == 0
+
+    assert all(map(is_killed_by_eight, key_agreement.SMALL_ORDER_POINTS))
+    others = [2, 9, prime - 2, *(int.from_bytes(hashlib.sha256(bytes([each])).digest()) for each in range(50))]
+    assert not any(map(is_killed_by_eight, others))
+    assert not any(key_agreement.is_small_order((each % 2**255).to_bytes(32, "little")) for each in others)
 
 
 def test_the_hkdf_is_that_of_rfc_5869_test_case_1():

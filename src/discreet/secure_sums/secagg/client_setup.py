@@ -2,7 +2,7 @@
 
 from discreet.secure_sums.secagg import graph, key_agreement
 from discreet.secure_sums.secagg.client_state import AnswerTable, ClientState
-from discreet.secure_sums.secagg.derivations import are_keys_signed, keys_statement, roster_digest
+from discreet.secure_sums.secagg.derivations import are_keys_signed, has_weak_key, keys_statement, roster_digest
 from discreet.secure_sums.secagg.session_errors import BadSignature, WrongKeys, WrongList, require_clients
 from discreet.secure_sums.secagg.session_messages import Keys, Members, Roster, Shares
 from discreet.secure_sums.secagg.share_dealing import deal_shares, open_shares, split_secret
@@ -67,6 +67,13 @@ def _check_keys(state: ClientState, peer: int, published: bytes, expected: bytes
         raise BadSignature(
             f"The keys that are said to be of client {peer} are not signed by it.",
             fix="Compare the identity keys in the terms with their owners.",
+            client=peer,
+        )
+    if has_weak_key(state.terms, published):
+        raise WrongKeys(
+            f"A public key of client {peer} has small order, so everybody would know the secrets shared with it.",
+            fix="An honest server would have refused it: ask both for the reason.",
+            client=peer,
         )
 
 

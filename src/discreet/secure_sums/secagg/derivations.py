@@ -46,6 +46,12 @@ def keys_statement(terms: Terms, client: int, public: bytes) -> bytes:
     return key_agreement.statement(terms.context, "keys", client, public)
 
 
+def has_weak_key(terms: Terms, published: bytes) -> bool:
+    """Return whether one of a client's public keys has small order."""
+    ends = range(key_agreement.KEY_BYTES, key_agreement.KEY_BYTES * (1 + terms.rounds) + 1, key_agreement.KEY_BYTES)
+    return any(key_agreement.is_small_order(published[end - key_agreement.KEY_BYTES : end]) for end in ends)
+
+
 def are_keys_signed(terms: Terms, client: int, published: bytes) -> bool:
     """Return whether published keys end with their client's signature; true in a session without signatures."""
     if not terms.has_signatures:

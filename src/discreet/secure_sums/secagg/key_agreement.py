@@ -21,6 +21,14 @@ KEY_BYTES = 32
 SIGNATURE_BYTES = 64
 NONCE_BYTES = 12
 SEAL_BYTES = NONCE_BYTES + 16  # what a seal adds: its nonce and its tag
+FIELD = 2**255 - 19
+SMALL_ORDER_POINTS = frozenset(  # on Curve25519 or its twist, with each way to write them below 2^255
+    {
+        *(0, 1, FIELD - 1, FIELD, FIELD + 1),
+        325606250916557431795983626356110631294008115727848805560023387167927233504,
+        39382357235489614581723060781553021112529911719440698176882885853963445705823,
+    }
+)
 
 
 def random_bytes(count: int) -> bytes:
@@ -40,6 +48,11 @@ def digest(*parts: bytes) -> bytes:
 def public_key(private: bytes) -> bytes:
     """Return the public key of an X25519 private key."""
     return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
+def is_small_order(public: bytes) -> bool:
+    """Return whether an X25519 public key has small order: anyone knows the secret that it agrees on with any key."""
+    return int.from_bytes(public, "little") % 2**255 in SMALL_ORDER_POINTS
 
 
 def agree(private: bytes, publics: Mapping[int, bytes]) -> dict[int, bytes]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg import session_errors as errors
 from discreet.secure_sums.secagg import session_messages as messages
-from discreet.secure_sums.secagg.derivations import are_keys_signed
+from discreet.secure_sums.secagg.derivations import are_keys_signed, has_weak_key
 from discreet.secure_sums.secagg.message_codec import encode, parse
 from discreet.secure_sums.secagg.message_fields import split_row
 from discreet.secure_sums.secagg.message_signatures import SignedMessage
@@ -149,6 +149,11 @@ class Server:
             case messages.Keys():
                 if not are_keys_signed(self.terms, client, message.published):
                     raise errors.BadMessage(f"The keys that claim to be client {client}'s are not signed by it.")
+                if has_weak_key(self.terms, message.published):
+                    raise errors.BadMessage(
+                        f"Client {client} sent a public key of small order, with which it would agree on the same "
+                        "secret with everybody."
+                    )
                 self._published[client] = message.published
             case messages.Shares():
                 _check_clients(set(message.sealed), set(cohort.neighbours[client]))
