@@ -1,7 +1,9 @@
 """A malicious server with its own signing key gets nothing from a node that was not counted."""
 
+import math
 import shutil
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,11 @@ from discreet.deploy.deployed_run import DeployedRun
 from discreet.deploy.journal import Entry
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.signed_messages import RequestHeader
-from discreet.params import Params
+from discreet.params import Params, flatten
 from discreet.randomness.streams import RunKey
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_terms import Terms
-from tests.deploy.example_sites import PLAIN, SECURE, connect_nodes, copy_site, create_site
+from tests.deploy.example_sites import PLAIN, SECURE, Wire, connect_nodes, copy_site, create_site
 from tests.deploy.node_requests import RUN, OpenSession, count_releases, open_request, refusal
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -80,15 +82,71 @@ def test_a_secure_sum_for_another_experiment_or_run_is_refused(open_session: Ope
     assert said.startswith("The secure sum is for another experiment or another run.")
 
 
+@dataclass
+class TwoFacedWire(Wire):
+    """A server that asks client 2 for something else than the others, in the same sum, and signs it as its own."""
+
+    key: bytes = b""
+    lie: Callable[[RequestHeader, Params], tuple[RequestHeader, Params]] = lambda about, params: (about, params)
+
+    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
+        return super().exchange(
+            {node: self._lie(each) if node == 102 else each for node, each in requests.items()}, enough
+        )
+
+    def _lie(self, request: bytes) -> bytes:
+        node = self.nodes_at[102]
+        about, body = signed_messages.read_request(request, bytes.fromhex(node.policy.server_key))
+        if about.kind == "relay":
+            return signed_messages.sign_request(self.lie(about, {})[0], body, self.key)
+        if about.kind != "mask":
+            return request
+        number, members, spread = signed_messages.decode_mask_request(body)
+        params, announced = signed_messages.decode_broadcast(spread, node.learner.params)
+        about, params = self.lie(about, params)
+        spread = signed_messages.encode_broadcast(params, announced)
+        return signed_messages.sign_request(
+            about, signed_messages.encode_mask_request(number, members, spread), self.key
+        )
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        lambda about, params: (about, {name: torch.zeros_like(value) + 1 for name, value in params.items()}),
+        lambda about, params: (replace(about, round=about.round + 1), params),
+    ],
+    ids=["another model", "another round"],
+)
+def test_a_server_that_tells_one_client_something_else_gets_noise(
+    open_session: OpenSession, lie: Callable[[RequestHeader, Params], tuple[RequestHeader, Params]]
+) -> None:
+    """The two that were told the same unmask, since the server hides what the third one signed: uniform numbers."""
+    site, wire, engine, broadcast = open_session
+    plain = engine.gather(broadcast, [0, 1, 2])
+    heard = list[str]()
+    engine.calls.carrier = TwoFacedWire(wire.nodes_at, key=read_key(site.server / "server.key"), lie=lie)
+    engine.calls.say = heard.append
+    found = engine.gather(replace(broadcast, round=1), [0, 1, 2])
+    assert broadcast.encoding is not None
+    half = 2 ** (broadcast.encoding.bits - 1)
+    typical = [float(flatten(each.total).abs().double().median()) / half for each in (plain, found)]
+    assert typical[0] < 0.05
+    assert 0.4 < typical[1] < 0.6  # of 650 numbers; 0.5 if they are uniform over the ring
+    assert heard == [
+        "Ignored what client-2 sent: Client 2 did not sign this round's survivor list, or received another broadcast."
+    ]
+
+
 def test_a_node_whose_journal_is_lost_draws_fresh_noise_in_the_next_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vectors: list[Any] = []
     mask = Client.mask
 
-    def watch_mask(self: Client, number: int, vector: Any) -> bytes:
+    def watch_mask(self: Client, number: int, vector: Any, subject: bytes) -> bytes:
         vectors.append(vector.copy())
-        return mask(self, number, vector)
+        return mask(self, number, vector, subject)
 
     monkeypatch.setattr(Client, "mask", watch_mask)
     site, heard = copy_site(tmp_path, SECURE.replace("seed = 7\n", "")), list[str]()

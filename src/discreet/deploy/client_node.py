@@ -272,7 +272,8 @@ class ClientNode:
             return reply
         with wrap_client_faults():
             update = learner.update(about.run, broadcast, entry)
-            reply = client.mask(number, flatten(update).cpu().numpy())
+            subject = signed_messages.round_subject(about.round, spread)
+            reply = client.mask(number, flatten(update).cpu().numpy(), subject)
         self._store_session(about, session, client)
         commit()
         self._report_answer(about)

@@ -8,18 +8,21 @@ from typing import Any, TypeVar, get_args
 from unittest.mock import patch
 
 import numpy as np
+from scipy import stats
 
 from discreet.secure_sums.secagg import key_agreement
-from discreet.secure_sums.secagg.derivations import keys_statement
+from discreet.secure_sums.secagg.derivations import NO_SUBJECT, RoundBinding, keys_statement
 from discreet.secure_sums.secagg.local_session import LocalSession
 from discreet.secure_sums.secagg.message_codec import encode, parse
 from discreet.secure_sums.secagg.message_signatures import SignedMessage, sign_message
 from discreet.secure_sums.secagg.ring_vectors import Vector
+from discreet.secure_sums.secagg.server_state import Cohort
 from discreet.secure_sums.secagg.session_messages import ClientMessage, Message, StageName
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.unmasking import Total
 
 M = TypeVar("M", bound=Message)
+FALSE_ALARM = 1e-6  # of each chi-square test; all run on fixed secrets
 STAGES: tuple[StageName, ...] = ("keys", "shares", "masked", "agreed", "revealed")
 
 
@@ -62,6 +65,17 @@ def is_exact(total: Total, agreed: Terms, given: Mapping[int, Vector]) -> bool:
     """Whether this is the sum of the survivors' vectors, computed with Python's integers."""
     expected = [sum(int(given[each][place]) for each in total.survivors) for place in range(agreed.length)]
     return [int(each) for each in total.vector] == [each % 2**agreed.bits for each in expected]
+
+
+def is_uniform(vector: Vector, bits: int) -> bool:
+    """Whether the highest and the lowest eight bits of the numbers are evenly distributed over their 256 values."""
+    limit = stats.chi2.isf(FALSE_ALARM, 255)
+    for shift in (0, bits - 8):
+        digits = (vector >> vector.dtype.type(shift)) & vector.dtype.type(255)
+        counts = np.bincount(digits.astype(np.int64), minlength=256)
+        if stats.chisquare(counts).statistic > limit:
+            return False
+    return True
 
 
 @contextmanager
@@ -110,6 +124,11 @@ def sign_keys(agreed: Terms, client: int, keys: bytes) -> bytes:
     if not agreed.has_signatures:
         return keys
     return keys + key_agreement.sign(identity_keys(agreed.clients)[client], keys_statement(agreed, client, keys))
+
+
+def binding_of(cohort: Cohort, number: int = 0, subject: bytes = NO_SUBJECT) -> RoundBinding:
+    """Return what the masks of a round are bound to."""
+    return RoundBinding(cohort.roster, number, subject)
 
 
 def after_masking(

@@ -4,7 +4,6 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from discreet.secure_sums.secagg import client_setup, key_agreement, shamir, share_dealing
 from discreet.secure_sums.secagg.client_state import ClientState
@@ -18,9 +17,16 @@ from discreet.secure_sums.secagg.server_state import Round
 from discreet.secure_sums.secagg.session_messages import Keys, Masked
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.unmasking import Total, _recover_secret
-from tests.secure_sums.secagg.cohorts import is_exact, read, rehearsal, repeated_secrets, terms, vectors
-
-FALSE_ALARM = 1e-6  # of each chi-square test here; all run on fixed secrets
+from tests.secure_sums.secagg.cohorts import (
+    binding_of,
+    is_exact,
+    is_uniform,
+    read,
+    rehearsal,
+    repeated_secrets,
+    terms,
+    vectors,
+)
 
 
 def record_messages(session: LocalSession) -> list[bytes]:
@@ -39,17 +45,6 @@ def record_messages(session: LocalSession) -> list[bytes]:
 def masked_vectors(messages: list[bytes], agreed: Terms) -> dict[int, Vector]:
     parsed = [parse(SignedMessage.read(message, agreed).content, agreed) for message in messages]
     return {each.client: agreed.ring.unpack(each.vector) for each in parsed if isinstance(each, Masked)}
-
-
-def is_uniform(vector: Vector, bits: int) -> bool:
-    """Whether the highest and the lowest eight bits of the numbers are evenly distributed over their 256 values."""
-    limit = stats.chi2.isf(FALSE_ALARM, 255)
-    for shift in (0, bits - 8):
-        digits = (vector >> vector.dtype.type(shift)) & vector.dtype.type(255)
-        counts = np.bincount(digits.astype(np.int64), minlength=256)
-        if stats.chisquare(counts).statistic > limit:
-            return False
-    return True
 
 
 @pytest.mark.parametrize("bits", [8, 20, 32, 64])
@@ -84,7 +79,7 @@ def test_with_all_that_was_revealed_one_update_is_still_uniform(neighbours: int 
         bared = seen[client].copy()
         masks.subtract(bared, self_mask(agreed, 0, client, _recover_secret(cohort, current[0], client))[0])
         if 8 in cohort.partners(client):
-            pair = pair_masks(agreed, 0, 8, private, {client: cohort.mask_public(client, 0)})[client]
+            pair = pair_masks(agreed, binding_of(cohort), 8, private, {client: cohort.mask_public(client, 0)})[client]
             masks.subtract(bared, pair)
         assert is_uniform(bared, 16)
         seen[client] = bared
@@ -132,7 +127,7 @@ def record_of(agreed: Terms, given: dict[int, Vector], shifts: dict[bytes, Vecto
     with repeated_secrets(), patch.object(Masks, "_expand", expand):
         session = rehearsal(agreed)
         state, public = session.clients[1]._state, session.server._cohort.mask_public(2, 0)
-        shared = pair_masks(agreed, 0, 1, state.mask_keys[0], {2: public})[2]
+        shared = pair_masks(agreed, binding_of(session.server._cohort), 1, state.mask_keys[0], {2: public})[2]
         messages = record_messages(session)
         total = session.sum(0, given, leaving={4: "masked", 0: "revealed"})
     assert is_exact(total, agreed, given)
@@ -175,7 +170,7 @@ def test_a_mask_key_that_lived_longer_would_bare_an_earlier_round(long_lived: bo
     cohort, masks = session.server._cohort, Masks(agreed.ring)
     masks.subtract(bared, self_mask(agreed, 0, 3, _recover_secret(cohort, rounds[0], 3))[0])
     publics = {peer: cohort.mask_public(peer, 0) for peer in range(3)}
-    for pair in pair_masks(agreed, 0, 3, _recover_secret(cohort, rounds[1], 3), publics).values():
+    for pair in pair_masks(agreed, binding_of(cohort), 3, _recover_secret(cohort, rounds[1], 3), publics).values():
         masks.add(bared, pair)
     assert np.array_equal(bared, agreed.ring.to_ring(given[3])) == long_lived
     if not long_lived:
@@ -201,6 +196,6 @@ def test_colluders_open_a_vector_only_if_there_are_more_than_was_planned_for(pla
         masks, others = Masks(agreed.ring), [each for each in range(10) if each != 8]
         masks.subtract(bared, self_mask(agreed, 0, 8, seed)[0])
         publics = {each: session.server._cohort.mask_public(each, 0) for each in others}
-        for peer, pair in pair_masks(agreed, 0, 8, private, publics).items():
+        for peer, pair in pair_masks(agreed, binding_of(session.server._cohort), 8, private, publics).items():
             (masks.subtract if peer > 8 else masks.add)(bared, pair)
     assert np.array_equal(agreed.ring.reduce(bared), agreed.ring.reduce(agreed.ring.to_ring(given[8]))) == opened

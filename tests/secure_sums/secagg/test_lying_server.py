@@ -1,9 +1,11 @@
 """A server that lies in a signed session: all pairs withstand it, and a graph does not."""
 
+import contextlib
 from collections.abc import Collection, Mapping
 
 import pytest
 
+from discreet.errors import InvalidInput
 from discreet.secure_sums.secagg import graph, key_agreement, shamir
 from discreet.secure_sums.secagg.derivations import pair_masks, self_mask, survivors_statement
 from discreet.secure_sums.secagg.local_session import LocalSession
@@ -11,10 +13,22 @@ from discreet.secure_sums.secagg.masks import Masks
 from discreet.secure_sums.secagg.message_codec import encode
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.server_state import Cohort
-from discreet.secure_sums.secagg.session_errors import ListsDiffer, TooFewClients
+from discreet.secure_sums.secagg.session_errors import BadMessage, ListsDiffer, TooFewClients
 from discreet.secure_sums.secagg.session_messages import Agreed, Agreement, Masked, Revealed, Survivors
 from discreet.secure_sums.secagg.session_terms import Terms
-from tests.secure_sums.secagg.cohorts import cheap_agreement, identity_keys, read, rehearsal, terms, vectors
+from tests.secure_sums.secagg.cohorts import (
+    binding_of,
+    cheap_agreement,
+    identity_keys,
+    is_uniform,
+    read,
+    rehearsal,
+    repeated_secrets,
+    terms,
+    vectors,
+)
+
+COMMON, SPECIAL = b"c" * 32, b"s" * 32  # digests of two broadcasts
 
 
 class LyingServer:
@@ -40,7 +54,7 @@ class LyingServer:
             said = self.session.clients[client].receive(encode(Survivors(0, survivors, sealed), self.terms))
             signatures[survivors][client] = read(said, Agreed, self.terms).signature
         for survivors, signed in signatures.items():
-            statement = survivors_statement(self.terms, self.cohort.roster, self.cohort.members, 0, survivors)
+            statement = survivors_statement(self.terms, binding_of(self.cohort), self.cohort.members, survivors)
             signed |= {
                 each: key_agreement.sign(identity_keys(self.terms.clients)[each], statement) for each in self.side
             }
@@ -67,7 +81,7 @@ class LyingServer:
         for other in around:
             private = self.told.get(other) or self._open_secret(other, revealed, "mask_keys")
             peers = {each: self.cohort.mask_public(each, 0) for each in self.cohort.partners(other) & set(part)}
-            for peer, pair in pair_masks(self.terms, 0, other, private, peers).items():
+            for peer, pair in pair_masks(self.terms, binding_of(self.cohort), other, private, peers).items():
                 (masks.subtract if peer < other else masks.add)(total, pair)
         return self.terms.ring.reduce(total)
 
@@ -136,3 +150,77 @@ def test_a_signature_under_another_list_ends_the_session():
 
 def test_without_identities_nothing_is_promised_against_a_server_that_lies():
     assert terms(10, signed=False).tolerated_colluders is None
+
+
+# Different models for different clients (Pasquini et al., 2022).
+
+
+def send_different_models(agreed: Terms, other: frozenset[int]) -> tuple[LocalSession, dict[int, bytes]]:
+    """Let these clients answer another broadcast than the rest, in one round, and return the survivor lists."""
+    session, given = rehearsal(agreed), vectors(agreed)
+    session.server.open_round(0, COMMON)
+    for client, vector in given.items():
+        subject = SPECIAL if client in other else COMMON
+        session.server.receive(session.clients[client].mask(0, vector, subject), client)
+    return session, session.server.close_stage()
+
+
+@pytest.mark.parametrize("victim", [0, 3])
+def test_nobody_unmasks_if_the_server_sent_one_client_another_model(victim: int):
+    """The others' model gives updates of zero, so the sum would be the victim's update. All signatures are shown."""
+    agreed = terms(5, rounds=1)
+    session, lists = send_different_models(agreed, frozenset({victim}))
+    signed = {each: read(session.clients[each].receive(lists[each]), Agreed, agreed).signature for each in range(5)}
+    for client in range(5):
+        shown = {each: signed[each] for each in range(5) if each != client}
+        with pytest.raises(ListsDiffer, match="or received another broadcast"):
+            session.clients[client].receive(encode(Agreement(0, shown), agreed))
+        assert session.clients[client].is_over
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_a_server_that_hides_who_got_another_model_unmasks_noise(signed: bool):
+    """It passes on the signatures of those who agree. Their masks with the victim don't cancel, so it learns nothing.
+
+    Without signatures there is nothing to hide, and the masks alone protect.
+    """
+    with repeated_secrets():
+        agreed = terms(5, signed=signed, rounds=1, bits=16, length=50_000)
+        session, replies = send_different_models(agreed, frozenset({4}))
+        if signed:
+            for client in range(5):
+                reply = session.clients[client].receive(replies[client]) or b""
+                with contextlib.suppress(BadMessage):  # the victim's own, which an honest server does not pass on
+                    session.server.receive(reply, client)
+            replies = session.server.close_stage()
+            assert sorted(replies) == [0, 1, 2, 3]
+        for client, message in replies.items():
+            session.server.receive(session.clients[client].receive(message) or b"", client)
+        total = session.server.unmask()
+    assert total.survivors == {0, 1, 2, 3, 4}
+    assert is_uniform(total.vector, 16)
+    expected = sum(vectors(agreed).values()) % 2**16
+    assert is_uniform(agreed.ring.reduce(total.vector - expected.astype(total.vector.dtype)), 16)
+
+
+def test_a_victim_that_is_reported_as_gone_is_not_unmasked_either():
+    """The server tells the others that the victim left, and gets their sum; the victim's vector keeps its self-mask."""
+    agreed = terms(5, rounds=1)
+    session, lists = send_different_models(agreed, frozenset({4}))
+    rest = frozenset({0, 1, 2, 3})
+    for client in rest:
+        shown = read(lists[client], Survivors, agreed)
+        less = Survivors(0, rest, {peer: row for peer, row in shown.sealed.items() if peer != 4})
+        session.clients[client].receive(encode(less, agreed))
+    reply = session.clients[4].receive(lists[4])  # it is shown the whole list, and signs it with its own subject
+    with pytest.raises(TooFewClients, match="1 clients of this neighbourhood signed the survivor list"):
+        session.clients[4].receive(encode(Agreement(0, {}), agreed))
+    assert reply is not None
+
+
+def test_a_subject_is_a_digest():
+    session = rehearsal(terms(4))
+    with pytest.raises(InvalidInput, match="must be a digest of 32 bytes, and got 4"):
+        session.clients[0].mask(0, vectors(terms(4))[0], b"text")
+    with pytest.raises(InvalidInput, match="must be a digest of 32 bytes, and got 4"):
+        session.server.open_round(0, b"text")

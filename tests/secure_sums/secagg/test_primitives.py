@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from discreet.secure_sums.secagg import key_agreement
-from discreet.secure_sums.secagg.derivations import pair_masks
+from discreet.secure_sums.secagg.derivations import RoundBinding, pair_masks
 from discreet.secure_sums.secagg.masks import Masks
 from discreet.secure_sums.secagg.ring_vectors import Ring
 from discreet.secure_sums.secagg.session_errors import WrongKeys
@@ -138,11 +138,14 @@ def test_two_clients_share_a_mask_of_their_own_in_every_round():
     one, other = bytes(range(32)), bytes(range(1, 33))
     publics = {each: key_agreement.public_key(key) for each, key in ((1, one), (2, other))}
 
-    def derive_mask(number: int, client: int, private: bytes, peer: int, public: bytes) -> bytes:
-        return pair_masks(agreed, number, client, private, {peer: public})[peer]
+    def derive_mask(binding: RoundBinding, client: int, private: bytes, peer: int, public: bytes) -> bytes:
+        return pair_masks(agreed, binding, client, private, {peer: public})[peer]
 
-    first = derive_mask(0, 1, one, 2, publics[2])
-    assert first == derive_mask(0, 2, other, 1, publics[1])
-    assert first != derive_mask(1, 1, one, 2, publics[2])
-    assert first != derive_mask(0, 1, one, 3, publics[2])
-    assert first != pair_masks(terms(4), 0, 1, one, {2: publics[2]})[2]  # another session
+    zero = RoundBinding(b"roster", 0, b"subject")
+    first = derive_mask(zero, 1, one, 2, publics[2])
+    assert first == derive_mask(zero, 2, other, 1, publics[1])
+    assert first != derive_mask(zero._replace(number=1), 1, one, 2, publics[2])
+    assert first != derive_mask(zero._replace(roster=b"another"), 1, one, 2, publics[2])
+    assert first != derive_mask(zero._replace(subject=b"another"), 1, one, 2, publics[2])
+    assert first != derive_mask(zero, 1, one, 3, publics[2])
+    assert first != pair_masks(terms(4), zero, 1, one, {2: publics[2]})[2]  # another session

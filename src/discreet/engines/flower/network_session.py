@@ -76,7 +76,7 @@ class NetworkSession:
         """Run one secure sum. Returns the sum as signed integers, and the clients whose updates are in it."""
         server, number = self.server, self._next
         self._next += 1
-        server.open_round(number)
+        server.open_round(number, signed_messages.round_subject(round, broadcast))
         places = [place for place, client in enumerate(self.cohort) if client in here and place in server.members]
         asked = {
             place: signed_messages.encode_mask_request(number, self._setup_messages.get(place, b""), broadcast)

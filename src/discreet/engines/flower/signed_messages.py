@@ -120,6 +120,14 @@ def session_purpose(experiment: str, run: str) -> bytes:
     return hashlib.sha256(f"discreet sum {experiment} {run}".encode()).digest()
 
 
+def round_subject(round: int, broadcast: bytes) -> bytes:
+    """Return the digest of what a masked update answers: the round and the encoded broadcast.
+
+    All clients of a secure sum sign it before they unmask, so that a server can't sum answers to different models.
+    """
+    return hashlib.sha256(f"discreet round {round} ".encode() + broadcast).digest()
+
+
 def encode_greeting(nonce: bytes) -> bytes:
     """Return the body of a hello: the nonce, and the stamp of the server's code."""
     return Writer().blob(nonce).blob(read_code_version().stamp.encode()).to_bytes()

@@ -22,7 +22,7 @@ def mask(state: ClientState, total: Vector) -> Masked:
     masks.add(total, key)
     place = slice(key_agreement.KEY_BYTES * number, key_agreement.KEY_BYTES * (number + 1))
     publics = {peer: state.mask_publics[peer][place] for peer in state.partners}
-    for peer, pair in pair_masks(terms, number, me, private, publics).items():
+    for peer, pair in pair_masks(terms, state.binding, me, private, publics).items():
         (masks.add if me < peer else masks.subtract)(total, pair)
     shares = split_secret(state, seed)
     state.self_shares = {me: shares[me]}
@@ -61,8 +61,11 @@ def on_agreement(state: ClientState, message: Agreement, identity: bytes | None)
     for peer, signature in message.signatures.items():
         if not key_agreement.is_signature_valid(state.terms.identities[peer], statement, signature):
             raise ListsDiffer(
-                f"Client {peer} did not sign the survivor list that this client was shown for round {state.round}.",
-                fix="The server showed different lists, or forged a signature: do not go on before it is clear why.",
+                f"Client {peer} did not sign the survivor list that this client was shown for round {state.round}, or "
+                "received another broadcast.",
+                fix="The server told clients different things, or forged a signature: do not go on before it is clear "
+                "why.",
+                client=peer,
             )
     require_clients(len(signers), state.terms.threshold, "of this neighbourhood signed the survivor list")
     return _reveal(state)
@@ -72,7 +75,7 @@ ANSWERS: AnswerTable = {Survivors: on_survivors, Agreement: on_agreement}
 
 
 def _statement(state: ClientState) -> bytes:
-    return survivors_statement(state.terms, state.roster, state.members, state.round, state.survivors)
+    return survivors_statement(state.terms, state.binding, state.members, state.survivors)
 
 
 def _reveal(state: ClientState) -> Revealed:

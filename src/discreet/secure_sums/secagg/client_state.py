@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, get_args
 
 from discreet.secure_sums.secagg import key_agreement, shamir
+from discreet.secure_sums.secagg.derivations import RoundBinding
 from discreet.secure_sums.secagg.session_messages import ClientMessage, ClientStage, ServerMessage
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.wire import Reader, Writer
@@ -35,11 +36,17 @@ class ClientState:
     channels: dict[int, bytes] = field(default_factory=dict, repr=False)  # the secret agreed with each neighbour
     members: frozenset[int] = frozenset()
     key_shares: dict[int, bytes] = field(default_factory=dict, repr=False)  # of neighbours' mask keys, from `round` on
+    subject: bytes = b""  # a digest of what this round's vector answers
     self_shares: dict[int, bytes] = field(default_factory=dict, repr=False)  # of this round's self-masks
     survivors: frozenset[int] = frozenset()
     last_digest: bytes = b""  # of the last message that was answered
     last_reply: bytes = field(default=b"", repr=False)  # sent again if that message comes again
     complaints: dict[int, str] = field(default_factory=dict)  # what the last message dealt and is no use; not saved
+
+    @property
+    def binding(self) -> RoundBinding:
+        """What the masks and the agreement of this round are bound to."""
+        return RoundBinding(self.roster, self.round, self.subject)
 
     @property
     def partners(self) -> tuple[int, ...]:
@@ -56,7 +63,8 @@ class ClientState:
         passed = number - self.round
         self.key_shares = {peer: shares[passed * shamir.SHARE_BYTES :] for peer, shares in self.key_shares.items()}
         self.mask_keys = {later: key for later, key in self.mask_keys.items() if later >= number}
-        self.self_shares, self.survivors, self.last_digest, self.last_reply = {}, frozenset(), b"", b""
+        self.subject, self.self_shares, self.survivors = b"", {}, frozenset()
+        self.last_digest, self.last_reply = b"", b""
         self.stage, self.round = "ready", number
 
     def erase(self) -> "ClientState":
@@ -70,7 +78,7 @@ class ClientState:
         writer.blob(self.stage.encode()).number(self.round, 4).blob(self.sealing_key).table(self.mask_keys)
         writer.blob(self.published).blob(self.roster).clients(self.present, total)
         writer.clients(self.neighbours, total).table(self.mask_publics).table(self.channels)
-        writer.clients(self.members, total).table(self.key_shares).table(self.self_shares)
+        writer.clients(self.members, total).table(self.key_shares).blob(self.subject).table(self.self_shares)
         return writer.clients(self.survivors, total).blob(self.last_digest).blob(self.last_reply).to_saved_bytes()
 
     @classmethod
@@ -97,6 +105,7 @@ class ClientState:
             channels=reader.table(key, total),
             members=reader.clients(total),
             key_shares=reader.table(shamir.SHARE_BYTES * (rounds - number), total),
+            subject=reader.blob(),
             self_shares=reader.table(shamir.SHARE_BYTES, total),
             survivors=reader.clients(total),
             last_digest=reader.blob(),

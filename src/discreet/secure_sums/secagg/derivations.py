@@ -1,13 +1,39 @@
 """The keys of masks and seals, and the bytes that are signed, derived in the same way by client and server."""
 
 from collections.abc import Collection, Mapping
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
+from discreet.errors import InvalidInput
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.wire import Writer
 
 SecretKind: TypeAlias = Literal["mask key", "self-mask"]
+SUBJECT_BYTES = 32
+NO_SUBJECT = bytes(SUBJECT_BYTES)  # of a sum whose vectors answer nothing
+
+
+class RoundBinding(NamedTuple):
+    """What the pair masks and the agreement of a round are bound to.
+
+    The masks of two clients for which any of it differs do not cancel, so their sum is noise; and neither accepts the
+    other's signature.
+
+    Attributes:
+        roster: The digest of everybody's keys.
+        number: The round of the session.
+        subject: A digest of what the vectors answer, such as a broadcast and its round.
+    """
+
+    roster: bytes
+    number: int
+    subject: bytes
+
+
+def check_subject(subject: bytes) -> None:
+    """Refuse a subject that is not a digest."""
+    if len(subject) != SUBJECT_BYTES:
+        raise InvalidInput(f"The subject of a round must be a digest of {SUBJECT_BYTES} bytes, and got {len(subject)}.")
 
 
 def roster_digest(digests: Mapping[int, bytes]) -> bytes:
@@ -16,11 +42,11 @@ def roster_digest(digests: Mapping[int, bytes]) -> bytes:
 
 
 def pair_masks(
-    terms: Terms, number: int, client: int, private: bytes, publics: Mapping[int, bytes]
+    terms: Terms, binding: RoundBinding, client: int, private: bytes, publics: Mapping[int, bytes]
 ) -> dict[int, bytes]:
-    """Return the keys of the masks that a client shares with each peer in this round, equal on both sides."""
+    """Return the keys of the masks that a client shares with each peer, equal on both sides if their bindings are."""
     return {
-        peer: key_agreement.derive(agreed, terms.context, "pair mask", number, min(client, peer), max(client, peer))
+        peer: key_agreement.derive(agreed, terms.context, "pair mask", *binding, min(client, peer), max(client, peer))
         for peer, agreed in key_agreement.agree(private, publics).items()
     }
 
@@ -61,8 +87,8 @@ def are_keys_signed(terms: Terms, client: int, published: bytes) -> bool:
 
 
 def survivors_statement(
-    terms: Terms, roster: bytes, members: Collection[int], number: int, survivors: Collection[int]
+    terms: Terms, binding: RoundBinding, members: Collection[int], survivors: Collection[int]
 ) -> bytes:
-    """Return what all clients must agree on before a share is revealed: keys, members, round and survivors."""
+    """Return what all clients must agree on before a share is revealed: keys, round, subject, members and survivors."""
     lists = [Writer().clients(listed, terms.clients).to_bytes() for listed in (members, survivors)]
-    return key_agreement.statement(terms.context, "survivors", roster, number, *lists)
+    return key_agreement.statement(terms.context, "survivors", *binding, *lists)

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from discreet.secure_sums.secagg import graph, key_agreement
-from discreet.secure_sums.secagg.derivations import roster_digest, survivors_statement
+from discreet.secure_sums.secagg.derivations import NO_SUBJECT, RoundBinding, roster_digest, survivors_statement
 from discreet.secure_sums.secagg.message_fields import keys_bytes, split_row
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.session_messages import Masked, Revealed
@@ -68,9 +68,13 @@ class Cohort:
         start = key_agreement.KEY_BYTES * number
         return self.dealt[dealer][holder][start : start + key_agreement.KEY_BYTES]
 
-    def statement(self, number: int, survivors: frozenset[int]) -> bytes:
-        """Return the bytes that clients sign to confirm the survivors of round `number`."""
-        return survivors_statement(self.terms, self.roster, self.members, number, survivors)
+    def binding(self, current: "Round") -> RoundBinding:
+        """Return what the masks and the agreement of a round are bound to."""
+        return RoundBinding(self.roster, current.number, current.subject)
+
+    def statement(self, current: "Round") -> bytes:
+        """Return the bytes that clients sign to confirm the subject and the survivors of a round."""
+        return survivors_statement(self.terms, self.binding(current), self.members, current.survivors)
 
     def to_bytes(self, next_round: int) -> bytes:
         """Return the cohort and the next round that may be opened as bytes."""
@@ -98,6 +102,7 @@ class Round:
 
     number: int
     total: Vector
+    subject: bytes = NO_SUBJECT
     commitments: dict[int, bytes] = field(default_factory=dict)
     sealed: dict[int, dict[int, bytes]] = field(default_factory=dict)  # by receiver, then by sender
     dealt: dict[int, dict[int, bytes]] = field(default_factory=dict)  # commitments to shares, by dealer and holder

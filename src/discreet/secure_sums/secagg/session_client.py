@@ -9,6 +9,7 @@ from discreet.secure_sums.secagg import client_round, client_setup, key_agreemen
 from discreet.secure_sums.secagg import session_errors as errors
 from discreet.secure_sums.secagg import session_messages as messages
 from discreet.secure_sums.secagg.client_state import ClientState
+from discreet.secure_sums.secagg.derivations import NO_SUBJECT, check_subject
 from discreet.secure_sums.secagg.message_codec import encode, parse
 from discreet.secure_sums.secagg.message_signatures import sign_message
 from discreet.secure_sums.secagg.ring_vectors import Vector
@@ -27,7 +28,8 @@ class Client:
     Guarantee: for each peer and round the client reveals a share of the self-mask or of the mask key, never both. It
     masks one vector in each round, under keys that serve this round alone. In a signed session
     (`terms.has_signatures`) it reveals nothing before `threshold` clients of its neighbourhood, itself included, have
-    signed the survivor list that it received. `Terms` says what a session without signatures leaves open.
+    signed the survivor list that it received and the digest of what its vector answers. `Terms` says what a session
+    without signatures leaves open.
 
     Save `to_bytes()` before each reply is sent. A restored client answers the same message with the same bytes, and
     never masks twice in one round.
@@ -81,17 +83,24 @@ class Client:
             raise errors.OutOfTurn(f"A session starts once, and this client is at {state.stage!r}.")
         return state.last_reply
 
-    def mask(self, number: int, vector: Vector) -> bytes:
+    def mask(self, number: int, vector: Vector, subject: bytes = NO_SUBJECT) -> bytes:
         """Return round `number`'s message: the vector under its masks.
 
         Called again in the same round, it returns the same bytes, whatever the vector.
+
+        Args:
+            number: The round of the session.
+            vector: What is summed.
+            subject: A digest of what the vector answers. Only vectors with the same subject can be summed.
         """
+        check_subject(subject)
         if (sent := self.masked_message(number)) is not None:
             return sent
         self.check_turn(number)
         state = self._open_state()
         total = state.terms.ring.to_ring(vector)
         state.next_round(number)
+        state.subject = subject
         state.last_reply = self._send(state, client_round.mask(state, total))
         return state.last_reply
 

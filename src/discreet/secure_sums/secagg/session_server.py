@@ -7,16 +7,16 @@ message for each of them. The caller decides how long to wait: nothing here uses
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from discreet.secure_sums.secagg import key_agreement
+from discreet.secure_sums.secagg import reply_checks
 from discreet.secure_sums.secagg import session_errors as errors
 from discreet.secure_sums.secagg import session_messages as messages
-from discreet.secure_sums.secagg.derivations import are_keys_signed, has_weak_key
+from discreet.secure_sums.secagg.derivations import NO_SUBJECT, check_subject
 from discreet.secure_sums.secagg.message_codec import encode, parse
 from discreet.secure_sums.secagg.message_fields import split_row
 from discreet.secure_sums.secagg.message_signatures import SignedMessage
 from discreet.secure_sums.secagg.server_state import Cohort, Round
 from discreet.secure_sums.secagg.session_terms import Terms
-from discreet.secure_sums.secagg.unmasking import Total, check_revealed, unmask
+from discreet.secure_sums.secagg.unmasking import Total, unmask
 
 STAGES = (*messages.SETUP, *messages.ROUND)
 AWAITED: dict[messages.ServerStage, type[messages.ClientMessage]] = {stage.name: stage.reply for stage in STAGES}
@@ -83,7 +83,7 @@ class Server:
         awaited = AWAITED.get(self.stage)
         if awaited is None or not isinstance(parsed, awaited):
             raise errors.OutOfTurn(f"{type(parsed).__name__} is not expected here: the server is at {self.stage!r}.")
-        self._check_sender(parsed.client, signed, sender)
+        reply_checks.check_sender(parsed.client, signed, sender, self.terms)
         number = messages.round_number(parsed)
         if number is not None and number != self._round.number:
             raise errors.WrongRound(f"The message is of round {number}, and round {self._round.number} is open.")
@@ -118,15 +118,21 @@ class Server:
         self._advance()
         return {client: encode(message, self.terms) for client, message in opening.items()}
 
-    def open_round(self, number: int) -> None:
-        """Begin round `number`. A round that is still open is given up, and its messages are no longer taken."""
+    def open_round(self, number: int, subject: bytes = NO_SUBJECT) -> None:
+        """Begin round `number`. A round that is still open is given up, and its messages are no longer taken.
+
+        Args:
+            number: The round of the session.
+            subject: A digest of what the clients' vectors answer. A vector with another one gives no sum.
+        """
+        check_subject(subject)
         if self.stage in (*IN_SETUP, "over"):
             raise errors.OutOfTurn(f"A round is opened when the set-up is done, and the server is at {self.stage!r}.")
         if not self._next <= number < self.terms.rounds:
             raise errors.WrongRound(
                 f"This session has the rounds {self._next} to {self.terms.rounds - 1} left, and got {number}."
             )
-        self._round, self._next, self._received = Round(number, self.terms.ring.zeros()), number + 1, {}
+        self._round, self._next, self._received = Round(number, self.terms.ring.zeros(), subject), number + 1, {}
         self.stage = messages.ROUND[0].name
 
     def unmask(self) -> Total:
@@ -147,37 +153,20 @@ class Server:
             self._check_stage_before(client)
         match message:
             case messages.Keys():
-                if not are_keys_signed(self.terms, client, message.published):
-                    raise errors.BadMessage(f"The keys that claim to be client {client}'s are not signed by it.")
-                if has_weak_key(self.terms, message.published):
-                    raise errors.BadMessage(
-                        f"Client {client} sent a public key of small order, with which it would agree on the same "
-                        "secret with everybody."
-                    )
+                reply_checks.check_keys(self.terms, message)
                 self._published[client] = message.published
             case messages.Shares():
-                _check_clients(set(message.sealed), set(cohort.neighbours[client]))
+                reply_checks.check_holders(message.sealed, cohort.neighbours[client])
                 self._sealed[client] = message.sealed
             case messages.Masked():
-                _check_clients(set(message.sealed), set(cohort.partners(client)))
+                reply_checks.check_holders(message.sealed, cohort.partners(client))
                 self._round.add(message, self.terms.ring.unpack(message.vector))
             case messages.Agreed():
-                statement = cohort.statement(message.round, self._round.survivors)
-                if not self.terms.has_signatures or not key_agreement.is_signature_valid(
-                    self.terms.identities[client], statement, message.signature
-                ):
-                    raise errors.BadMessage(f"Client {client} did not sign this round's survivor list.")
+                reply_checks.check_agreed(cohort, self._round, message)
                 self._round.signatures[client] = message.signature
             case messages.Revealed():
-                check_revealed(cohort, self._round, message)
+                reply_checks.check_revealed(cohort, self._round, message)
                 self._round.revealed[client] = message
-
-    def _check_sender(self, named: int, signed: SignedMessage, sender: int) -> None:
-        """Refuse a message that its sender sent in another client's name, or did not sign."""
-        if named != sender:
-            raise errors.WrongSender(f"Client {sender} sent a message in the name of client {named}.")
-        if not signed.is_signed_by(sender, self.terms):
-            raise errors.WrongSender(f"Client {sender} sent a message that it did not sign.")
 
     def _check_stage_before(self, client: int) -> None:
         """Refuse a client that was not in the stage before this one."""
@@ -236,11 +225,3 @@ class Server:
             )
             for client in signatures
         }
-
-
-def _check_clients(named: set[int], expected: set[int]) -> None:
-    """Check that a message holds a share for exactly the clients it must."""
-    if named != expected:
-        raise errors.BadMessage(
-            f"A message must hold one share for each of {len(expected)} clients, and is about {len(named)} or others."
-        )

@@ -1,14 +1,14 @@
-"""Check the shares that clients reveal, and remove the masks from a sum by them, and from nothing else."""
+"""Remove the masks from a sum by the revealed shares, and from nothing else."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from discreet.secure_sums.secagg import key_agreement, shamir
-from discreet.secure_sums.secagg.derivations import pair_masks, self_mask, share_commitment
+from discreet.secure_sums.secagg.derivations import pair_masks, self_mask
 from discreet.secure_sums.secagg.masks import Masks
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.server_state import Cohort, Round
-from discreet.secure_sums.secagg.session_errors import BadMessage, TooFewClients, WrongShare
+from discreet.secure_sums.secagg.session_errors import TooFewClients, WrongShare
 from discreet.secure_sums.secagg.session_messages import Revealed
 
 
@@ -22,34 +22,6 @@ class Total:
     vector: Vector
     survivors: frozenset[int]
     complaints: Mapping[int, frozenset[int]] = field(default_factory=dict)
-
-
-def check_revealed(cohort: Cohort, current: Round, message: Revealed) -> None:
-    """Refuse shares that this client does not hold, or that are not those that were dealt to it.
-
-    A client has compared what it was dealt with the dealer's commitment, and reveals nothing that differs. So a share
-    that does not match is the revealer's own doing.
-    """
-    holder, neighbourhood = message.client, cohort.neighbourhood(message.client)
-    survivors = neighbourhood & current.survivors
-    if not message.self_masks.keys() <= survivors or not message.mask_keys.keys() <= neighbourhood - survivors:
-        raise BadMessage(
-            f"Client {holder} revealed a share of a client that is not its neighbour, or of the wrong kind: self-masks "
-            "of survivors and mask keys of lost clients are due."
-        )
-    for dealer, share in message.self_masks.items():
-        given = share_commitment(cohort.terms, "self-mask", current.number, dealer, holder, share)
-        _check_share(given == current.dealt[dealer][holder], dealer, holder)
-    for dealer, share in message.mask_keys.items():
-        given = share_commitment(cohort.terms, "mask key", current.number, dealer, holder, share)
-        _check_share(given == cohort.key_commitment(dealer, holder, current.number), dealer, holder)
-
-
-def _check_share(is_right: bool, dealer: int, holder: int) -> None:
-    if not is_right:
-        raise BadMessage(
-            f"Client {holder} revealed a share of client {dealer}'s secret that is not the one it was dealt."
-        )
 
 
 def unmask(cohort: Cohort, current: Round) -> Total:
@@ -69,7 +41,7 @@ def unmask(cohort: Cohort, current: Round) -> Total:
         _check_secret(key_agreement.public_key(private) == cohort.mask_public(client, current.number), client)
         peers = cohort.partners(client) & current.survivors
         publics = {peer: cohort.mask_public(peer, current.number) for peer in peers}
-        for peer, pair in pair_masks(cohort.terms, current.number, client, private, publics).items():
+        for peer, pair in pair_masks(cohort.terms, cohort.binding(current), client, private, publics).items():
             (masks.subtract if peer < client else masks.add)(total, pair)
     complaints = {client: _complaints(cohort, current, client) for client in sorted({*seeds, *privates})}
     told = {client: holders for client, holders in complaints.items() if holders}
