@@ -11,13 +11,13 @@ import pytest
 from discreet.deploy.deployed_run import DeployedRun
 from discreet.engines.engine import CohortSum
 from discreet.engines.flower import signed_messages
-from discreet.engines.flower.flower_engine import FlowerEngine
 from discreet.randomness.streams import RunKey
 from discreet.secure_sums.secagg.message_codec import encode, parse
 from discreet.secure_sums.secagg.message_signatures import SignedMessage, sign_message
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_messages import ClientMessage, Masked, Message, Revealed, Shares
 from tests.deploy.example_sites import SECURE, Wire, connect_nodes, copy_site
+from tests.deploy.node_requests import count_releases
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -28,17 +28,17 @@ LIAR = 100  # the node of client 0, whose replies are read first
 class LyingMemberWire(Wire):
     """A network in which client 0 changes its messages of one kind, and signs them with its own key."""
 
-    run: str = ""
     kind: type[ClientMessage] = Masked
     lie: Callable[[Message], Message] = lambda message: message
 
     def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
         came = super().exchange(requests, enough)
-        return {node: self._lie(reply) if node == LIAR else reply for node, reply in came.items()}
+        return {node: self._lie(requests[node], reply) if node == LIAR else reply for node, reply in came.items()}
 
-    def _lie(self, reply: bytes) -> bytes:
+    def _lie(self, request: bytes, reply: bytes) -> bytes:
         node = self.nodes_at[LIAR]
-        answer, session = signed_messages.read_reply(reply), node.journal.load_session(self.run)
+        about, _ = signed_messages.read_request(request, bytes.fromhex(node.policy.server_key))
+        answer, session = signed_messages.read_reply(reply), node.journal.load_session(about.run)
         if not isinstance(answer, bytes) or session is None:
             return reply
         terms = Client.from_bytes(session.state, identity=node.identity).terms
@@ -122,7 +122,27 @@ def sum_with_liar(tmp_path: Path, case: LyingCase, heard: list[str]) -> CohortSu
     site = copy_site(tmp_path, SECURE)
     wire = LyingMemberWire(connect_nodes(tmp_path, site, heard).nodes_at, kind=case.kind, lie=case.lie)
     job = DeployedRun(site, "first").prepare_job(RunKey.from_seed(7), wire, heard.append)
-    engine = job.remote_engine
-    assert isinstance(engine, FlowerEngine)
-    wire.run = engine.calls.run
-    return engine.gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
+    assert job.remote_engine is not None
+    return job.remote_engine.gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
+
+
+def deal_nothing(message: Message) -> Message:
+    """Deal nothing that anybody can open."""
+    assert isinstance(message, Masked)
+    return replace(message, sealed={peer: bytes(len(row)) for peer, row in message.sealed.items()})
+
+
+def test_a_client_whose_update_nobody_can_unmask_is_named_and_ends_the_run_before_the_budget_is_spent(
+    tmp_path: Path,
+) -> None:
+    site, heard = copy_site(tmp_path, SECURE.replace("rounds = 3", "rounds = 5")), list[str]()
+    wire = LyingMemberWire(connect_nodes(tmp_path, site, heard).nodes_at, kind=Masked, lie=deal_nothing)
+    outcome = DeployedRun(site, "first").train(wire, heard.append)
+    assert [line["revealed"] for line in outcome.record.read_rounds()] == [True, True]
+    assert outcome.stopped is not None
+    assert outcome.stopped.startswith(
+        "Stopped after 2 of 5 rounds. 2 rounds in a row were lost, the last one because: "
+    )
+    named = [line for line in heard if line.startswith("The round is lost because of client-0: 1 shares of client 0's")]
+    assert len(named) == 2
+    assert [count_releases(node) for node in wire.nodes_at.values()] == [2, 2, 2]

@@ -83,6 +83,33 @@ def test_with_too_few_left_the_round_is_lost_and_the_run_goes_on(tmp_path: Path)
     assert "1 clients sent a masked vector" in lines[1]["lost"]
 
 
+def test_after_two_lost_rounds_in_a_row_the_run_stops_and_can_be_resumed(tmp_path: Path) -> None:
+    """Clients pay for a masked update whether its round is lost or not, so a third one would be paid for nothing."""
+    text = SECURE.replace("rounds = 3", "rounds = 5")
+    site, heard = copy_site(tmp_path, text), list[str]()
+    wire = connect_nodes(tmp_path, site, heard)
+    wire.lost = lambda node, number: number > SECOND_MASK  # nobody signs the survivor list from the second round on
+    stopped = DeployedRun(site, "first").train(wire, heard.append)
+    assert [line["clients"] for line in stopped.record.read_rounds()] == [3, 0, 0]
+    assert stopped.stopped is not None
+    assert stopped.stopped.startswith("Stopped after 3 of 5 rounds. 2 rounds in a row were lost, the last one because:")
+    assert stopped.exit_code == 1
+    assert [count_releases(node) for node in wire.nodes_at.values()] == [2, 2, 2]
+    wire.lost = lambda node, number: False
+    outcome = DeployedRun(site, "first").train(wire, heard.append)
+    assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 0, 0, 3, 3]
+    assert outcome.stopped is None
+
+
+def test_two_lost_rounds_that_are_not_in_a_row_do_not_stop_a_run(tmp_path: Path) -> None:
+    site, heard = copy_site(tmp_path, SECURE.replace("rounds = 3", "rounds = 5")), list[str]()
+    wire = connect_nodes(tmp_path, site, heard)
+    fourth_mask = SECOND_MASK + 1 + len(SETUP) + len(ROUND)  # a lost round is followed by a new session
+    wire.lost = lambda node, number: node != 100 and number in (SECOND_MASK, fourth_mask)
+    outcome = DeployedRun(site, "first").train(wire, heard.append)
+    assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 0, 3, 0, 3]
+
+
 def test_a_node_that_can_not_prove_who_it_is_is_nobody(tmp_path: Path) -> None:
     """It has the right folder except for the key that its card names."""
     site, heard = copy_site(tmp_path, SECURE), list[str]()

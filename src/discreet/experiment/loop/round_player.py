@@ -27,6 +27,8 @@ DIED = "The server stopped in this round, and may have seen its sum: it counts, 
 
 DIED_IN_MOMENTS = "The server stopped in it, and may have seen it, so it is not repeated."
 
+LOST_IN_A_ROW = 2  # after so many lost rounds with real clients a run stops: they pay for lost rounds too
+
 
 class RoundPlayer:
     """The engine and the ledger of one run, the rounds released so far, and the steps of a round that use them."""
@@ -38,6 +40,7 @@ class RoundPlayer:
         self.ledger = record.open_ledger()
         self.experiment = record.experiment_digest()
         self.refusal: RoundRefused | None = None  # why the run ends after a round that still counts
+        self.lost_in_a_row = 0  # rounds that this process lost since its last sum
         self.has_sum = False  # whether the current round's sum is known, so that the round counts whatever fails next
         self.in_flight = False  # whether a process that died had begun the next round with real clients
         self.knows_scale = False  # whether the state that the run goes on with has the learned scale of its inputs
@@ -94,13 +97,24 @@ class RoundPlayer:
                 if not revealed:
                     raise
                 self.refusal = lost
+            else:
+                self._count_lost(lost)
             return state, self._complete_record(_lost_round(round, lost.problem, revealed=revealed), state, None, began)
-        self.has_sum = True
+        self.has_sum, self.lost_in_a_row = True, 0
         noise = self.engine.simulation.rows(broadcast, [-1]).for_purpose(Purpose.SERVER)
         left = job.spent_clients(round)
         joined = len(gathered.contributors)
         state = job.algorithm.server_step(state, broadcast, gathered.total, joined, job.population, noise, left)
         return state, self._complete_record({"round": round + 1, "clients": joined}, state, gathered, began)
+
+    def _count_lost(self, lost: RoundOver) -> None:
+        """End the run if too many rounds in a row were lost with real clients, since what they pay buys nothing."""
+        self.lost_in_a_row += 1
+        if self.engine.is_remote and self.lost_in_a_row >= LOST_IN_A_ROW:
+            self.refusal = RoundRefused(
+                f"{self.lost_in_a_row} rounds in a row were lost, the last one because: {lost.problem}",
+                fix="Find out why, then submit the run again: it continues after its last round.",
+            )
 
     def _learn_input_scale(self, state: ServerState) -> ServerState:
         """Learn the scale before the first round, and save it: a repeated round must begin with the very same numbers.
