@@ -1,6 +1,9 @@
 """Server and nodes greet each other: who is there, and which code runs on each side."""
 
 import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -8,10 +11,14 @@ import pytest
 from discreet.code_version import CodeVersion, read_code_version
 from discreet.deploy import client_node
 from discreet.deploy.deployed_run import DeployedRun
-from discreet.engines.flower import client_calls, signed_messages
+from discreet.engines.flower import client_calls, hello_messages, signed_messages
+from discreet.engines.flower.flower_engine import FlowerEngine
+from discreet.randomness.streams import RunKey
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.session_errors import BadMessage
-from tests.deploy.example_sites import PLAIN, connect_nodes, copy_site
+from discreet.secure_sums.secagg.wire import VERSION, Writer
+from tests.deploy.example_sites import PLAIN, SECURE, Wire, connect_nodes, copy_site
+from tests.deploy.node_requests import RequestCase, refusal
 
 OTHER = CodeVersion("0.4.0", "7" * 40, True)
 
@@ -47,18 +54,65 @@ def test_another_code_on_the_other_side_is_named_and_not_refused(
 def test_the_signature_of_a_hello_covers_the_greeting_and_the_code() -> None:
     secret = key_agreement.random_bytes(key_agreement.KEY_BYTES)
     public = key_agreement.identity_key(secret)
-    body = signed_messages.encode_greeting(b"n" * 32)
-    hello = signed_messages.read_hello(signed_messages.encode_hello("run", 2, body, secret))
-    assert (hello.client, hello.stamp) == (2, read_code_version().stamp)
-    assert signed_messages.read_greeting(body) == read_code_version().stamp
+    body = hello_messages.encode_greeting(b"n" * 32)
+    hello = hello_messages.read_hello(hello_messages.encode_hello("run", 2, body, secret))
+    assert (hello.client, hello.stamp, hello.version) == (2, read_code_version().stamp, VERSION)
+    assert hello_messages.read_greeting(body) == (read_code_version().stamp, VERSION)
     assert hello.is_proven("run", body, public)
     assert not hello._replace(stamp=OTHER.stamp).is_proven("run", body, public)
     assert not hello._replace(client=1).is_proven("run", body, public)
-    assert not hello.is_proven("run", signed_messages.encode_greeting(b"m" * 32), public)
+    assert not hello.is_proven("run", hello_messages.encode_greeting(b"m" * 32), public)
     assert not hello.is_proven("another run", body, public)
 
 
-@pytest.mark.parametrize("answer", [b"", b"\x00" * 70, b"\x00" * 68 + b"\xff" * 8, b"\x00" * 68 + b"\x00" * 9])
+@pytest.mark.parametrize(
+    ("nonce", "why"),
+    [
+        (
+            b"n" * 32,
+            f"The server speaks version 1 of the protocol, and the node version {VERSION}: update discreet on the "
+            "server.",
+        ),
+        (
+            b"n" * 32 + bytes([VERSION + 1]),
+            f"The server speaks version {VERSION + 1} of the protocol, and the node version "
+            f"{VERSION}: update discreet on the node's machine.",
+        ),
+    ],
+    ids=["an older server", "a newer server"],
+)
+def test_a_node_refuses_a_server_of_another_version_in_words(request_case: RequestCase, nonce: bytes, why: str) -> None:
+    _, _, node, about, _, key = request_case
+    body = Writer().blob(nonce).blob(read_code_version().stamp.encode()).to_bytes()
+    hello = signed_messages.sign_request(replace(about, kind="hello", cohort=()), body, key)
+    assert refusal(node, hello) == why
+
+
+@dataclass
+class OlderNodeWire(Wire):
+    """A network on which client 2 answers a greeting as version 1 did: without its version."""
+
+    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
+        came = super().exchange(requests, enough)
+        return came if len(self.passed) > 1 else {**came, 102: came[102][:-1]}
+
+
+def test_a_server_refuses_a_node_of_an_older_version_in_words(tmp_path: Path) -> None:
+    site, heard = copy_site(tmp_path, SECURE), list[str]()
+    wire = OlderNodeWire(connect_nodes(tmp_path, site, heard).nodes_at)
+    job = DeployedRun(site, "first").prepare_job(RunKey.from_seed(7), wire, heard.append)
+    engine = job.remote_engine
+    assert isinstance(engine, FlowerEngine)
+    engine.calls.timeout = 0.0
+    found = engine.gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
+    assert found.contributors == (0, 1)
+    assert heard[0] == (
+        f"client-2 can't take part. The server speaks version {VERSION} of the protocol, and the node version 1: "
+        "update discreet on the node's machine."
+    )
+
+
+@pytest.mark.parametrize("answer", [b"", b"\x00" * 70, b"\x00" * 68 + b"\xff" * 8, b"\x00" * 68 + b"\x00" * 10])
 def test_an_answer_that_is_no_hello_is_refused(answer: bytes) -> None:
     with pytest.raises(BadMessage):
-        signed_messages.read_hello(answer)
+        hello_messages.read_hello(answer)

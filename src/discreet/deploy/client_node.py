@@ -20,7 +20,7 @@ from discreet.deploy.learner import Learner
 from discreet.deploy.owner_price import price_releases
 from discreet.deploy.policy import ClientFolder, Policy, PolicyRefusal
 from discreet.durable_files import ProcessLock
-from discreet.engines.flower import signed_messages
+from discreet.engines.flower import hello_messages, signed_messages
 from discreet.engines.flower.flower_errors import RequestRefused
 from discreet.engines.flower.signed_messages import Refusal, RequestHeader
 from discreet.engines.secure_terms import plan_session
@@ -33,6 +33,7 @@ from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_errors import SecaggError, TooFewClients
 from discreet.secure_sums.secagg.session_terms import Terms
+from discreet.secure_sums.secagg.wire import VERSION
 from discreet.trust import Trust
 
 log = get_log(__name__)
@@ -176,11 +177,17 @@ class ClientNode:
                 return self._receive(about, *self._load_session(about), body)
 
     def _greet(self, about: RequestHeader, body: bytes) -> bytes:
-        """Say who this is and which code runs here. The owner learns of it if the server runs other code."""
-        stamp = signed_messages.read_greeting(body)
+        """Say who this is and which code runs here. The owner learns of it if the server runs other code.
+
+        Raises:
+            RequestRefused: The server speaks another version of the protocol.
+        """
+        stamp, version = hello_messages.read_greeting(body)
+        if mismatch := hello_messages.describe_mismatch(version, VERSION):
+            raise RequestRefused(mismatch)
         if stamp != (own := read_code_version()).stamp:
             self.say(f"The server runs {CodeVersion.from_stamp(stamp)}; this node runs {own}.")
-        return signed_messages.encode_hello(about.run, self.learner.client, body, self.identity)
+        return hello_messages.encode_hello(about.run, self.learner.client, body, self.identity)
 
     def _check_agreed(self, about: RequestHeader) -> None:
         """Refuse a request that is not about the agreed experiment, its rounds, a possible cohort and this client."""

@@ -376,7 +376,7 @@ def test_a_threshold_and_a_number_of_colluders_are_two_answers_to_one_question()
 
 def test_terms_of_another_version_or_with_a_third_kind_of_graph_are_not_read():
     sent = terms(4).to_bytes()
-    with pytest.raises(BadMessage, match="is not of version"):
+    with pytest.raises(BadMessage, match="has version"):
         Terms.from_bytes(bytes([sent[0] + 1]) + sent[1:])
     assert sent[-1] == 0
     with pytest.raises(BadMessage, match="has a 2 where only 0 or 1 may stand"):

@@ -10,14 +10,15 @@ from discreet.code_version import CodeVersion, read_code_version
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.carrier import Carrier
 from discreet.engines.flower.flower_errors import BudgetsSpent, ClientsAway, ClientsRefused
+from discreet.engines.flower.hello_messages import NONCE_BYTES, Hello, describe_mismatch, encode_greeting, read_hello
 from discreet.engines.flower.signed_messages import Kind, Refusal, RequestHeader
 from discreet.logs import get_log
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.session_errors import BadMessage
+from discreet.secure_sums.secagg.wire import VERSION
 
 log = get_log(__name__)
 
-NONCE_BYTES = 32
 REST_ROUNDS = 5  # in which a silent node is not asked again; doubled each time
 LOOK_SECONDS = 0.5  # between two checks for clients that are awaited
 HELLO_SECONDS = 15.0  # in which a node must say who it is: it need not train for that, and other nodes wait
@@ -192,7 +193,7 @@ class ClientCalls:
         resting = set() if awaited else {node for node, known in self._silent.items() if known.again > round}
         unknown = [node for node in nodes if node not in met | resting]
         if unknown:
-            greeting = signed_messages.encode_greeting(key_agreement.random_bytes(NONCE_BYTES))
+            greeting = encode_greeting(key_agreement.random_bytes(NONCE_BYTES))
             request = self._request("hello", round, 0, (), greeting)
             new = sum(node not in self._silent for node in unknown)
             replies = self.carrier.exchange(dict.fromkeys(unknown, request), new, HELLO_SECONDS)
@@ -216,27 +217,33 @@ class ClientCalls:
             log.warning("node refused", node=node, error="RequestRefused")
             self.say(f"A node refused to say who it is: {answer.why}")
             return
-        client, stamp = self._read_hello(answer, greeting)
-        if client is None:
+        hello = self._read_hello(answer, greeting)
+        if hello is None:
             log.warning("node refused", node=node, error="UnknownIdentity")
             self._strangers[node] = "It could not prove which client it is."
             self.say("A node could not prove which client it is, and is ignored.")
             return
-        self.nodes_of_clients[client] = node
-        self.code_of_clients[client] = stamp
-        if stamp != (own := read_code_version()).stamp:
-            self.say(f"{self.members[client].name} runs {CodeVersion.from_stamp(stamp)}; this server runs {own}.")
+        name = self.members[hello.client].name
+        if mismatch := describe_mismatch(VERSION, hello.version):
+            log.warning("node refused", node=node, error="VersionMismatch")
+            self._strangers[node] = f"{name}: {mismatch}"
+            self.say(f"{name} can't take part. {mismatch}")
+            return
+        self.nodes_of_clients[hello.client] = node
+        self.code_of_clients[hello.client] = hello.stamp
+        if hello.stamp != (own := read_code_version()).stamp:
+            self.say(f"{name} runs {CodeVersion.from_stamp(hello.stamp)}; this server runs {own}.")
 
-    def _read_hello(self, answer: bytes, greeting: bytes) -> tuple[int | None, str]:
-        """Return which client a node has proven to be, None if it has not, and the stamp of its code."""
+    def _read_hello(self, answer: bytes, greeting: bytes) -> Hello | None:
+        """Return what a node says of itself if it has proven to be a client, else None."""
         try:
-            hello = signed_messages.read_hello(answer)
+            hello = read_hello(answer)
         except BadMessage:
-            return None, ""
+            return None
         is_member = hello.client < len(self.members)
         if is_member and hello.is_proven(self.run, greeting, self.members[hello.client].identity):
-            return hello.client, hello.stamp
-        return None, ""
+            return hello
+        return None
 
     def _request(self, kind: Kind, round: int, client: int, cohort: Sequence[int], body: bytes) -> bytes:
         about = RequestHeader(

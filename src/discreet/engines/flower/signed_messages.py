@@ -9,7 +9,6 @@ import safetensors.torch
 from pydantic import Field
 from torch import Tensor
 
-from discreet.code_version import read_code_version
 from discreet.engines.flower.flower_errors import RequestRefused
 from discreet.params import Params
 from discreet.part import Index, Round, from_plain, part, to_plain
@@ -105,11 +104,11 @@ def read_reply(reply: bytes) -> bytes | Refusal:
     """Decode a reply: the answer's body, or the refusal."""
     if reply[:1] == bytes([ANSWERED]):
         return reply[1:]
-    why = _printable_line(reply[1 : 1 + 4 * MAX_REFUSAL_CHARACTERS].decode(errors="replace"))
+    why = printable_line(reply[1 : 1 + 4 * MAX_REFUSAL_CHARACTERS].decode(errors="replace"))
     return Refusal(why or "It sent an empty reply.", reply[:1] == bytes([SPENT]))
 
 
-def _printable_line(text: str) -> str:
+def printable_line(text: str) -> str:
     """Make a text from the network safe for a terminal: one line of printable characters of limited length."""
     line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
     return line if len(line) <= MAX_REFUSAL_CHARACTERS else f"{line[:MAX_REFUSAL_CHARACTERS]}…"
@@ -126,56 +125,6 @@ def round_subject(round: int, broadcast: bytes) -> bytes:
     All clients of a secure sum sign it before they unmask, so that a server can't sum answers to different models.
     """
     return hashlib.sha256(f"discreet round {round} ".encode() + broadcast).digest()
-
-
-def encode_greeting(nonce: bytes) -> bytes:
-    """Return the body of a hello: the nonce, and the stamp of the server's code."""
-    return Writer().blob(nonce).blob(read_code_version().stamp.encode()).to_bytes()
-
-
-def read_greeting(body: bytes) -> str:
-    """Return the stamp of the server's code from a hello."""
-    reader = Reader(body)
-    _, stamp = reader.blob(), reader.blob()
-    reader.check_end()
-    return _printable_line(stamp.decode(errors="replace"))
-
-
-def encode_hello(run: str, client: int, body: bytes, identity: bytes) -> bytes:
-    """Answer a hello: the client's number and the stamp of its code, signed together with the greeting."""
-    stamp = read_code_version().stamp
-    signature = key_agreement.sign(identity, _hello_statement(run, client, body, stamp))
-    return Writer().number(client, 4).raw(signature).blob(stamp.encode()).to_bytes()
-
-
-class Hello(NamedTuple):
-    """Who a node says it is: the client's number, the stamp of its code, and its signature of the greeting."""
-
-    client: int
-    stamp: str
-    signature: bytes
-
-    def is_proven(self, run: str, body: bytes, identity: bytes) -> bool:
-        """Whether the owner of this public key has signed the answer to this greeting."""
-        statement = _hello_statement(run, self.client, body, self.stamp)
-        return key_agreement.is_signature_valid(identity, statement, self.signature)
-
-
-def read_hello(answer: bytes) -> Hello:
-    """Decode the answer to a hello.
-
-    Raises:
-        BadMessage: It is not one.
-    """
-    reader = Reader(answer)
-    client, signature, stamp = reader.number(4), reader.raw(key_agreement.SIGNATURE_BYTES), reader.blob()
-    reader.check_end()
-    return Hello(client, _printable_line(stamp.decode(errors="replace")), signature)
-
-
-def _hello_statement(run: str, client: int, body: bytes, stamp: str) -> bytes:
-    """Return the bytes that a client signs to prove that its card is in the server's app folder."""
-    return ascii(("discreet hello", run, client, body, stamp)).encode()
 
 
 def encode_broadcast(params: Params, announced: Params) -> bytes:

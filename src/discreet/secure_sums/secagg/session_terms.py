@@ -232,8 +232,8 @@ class Terms:
     @classmethod
     def from_bytes(cls, data: bytes) -> "Terms":
         reader = Reader(data)
-        if reader.number(1) != VERSION:
-            reader.refuse(f"is not of version {VERSION}")
+        if (version := reader.number(1)) != VERSION:
+            reader.refuse(f"has version {version}, and this is version {VERSION}")
         session, purpose = reader.raw(SESSION_BYTES), reader.raw(PURPOSE_BYTES)
         numbers = {name: reader.number(8) for name in NUMBERS}
         identities = tuple(reader.raw(key_agreement.KEY_BYTES) for _ in range(min(reader.number(4), MOST_CLIENTS)))

@@ -112,9 +112,14 @@ class Reader:
             self.refuse(f"marks a client beyond the last of {total}")
         return frozenset(client for client in range(total) if bits >> client & 1)
 
+    @property
+    def is_at_end(self) -> bool:
+        """Whether everything was read."""
+        return self._at == len(self._data)
+
     def check_end(self) -> None:
         """Refuse a message that holds more than was read."""
-        if self._at != len(self._data):
+        if not self.is_at_end:
             self.refuse(f"has {len(self._data)} bytes, and {self._at} were expected")
 
     def refuse(self, why: str) -> NoReturn:
