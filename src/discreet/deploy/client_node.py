@@ -292,13 +292,18 @@ class ClientNode:
         except SecaggError as error:
             if isinstance(error, TooFewClients):
                 raise
-            raise PolicyRefusal(f"This node has left the secure sum: {error.problem}", fix=error.fix) from None
+            who = "" if error.client is None else f" (Client {error.client} is {self._peer_name(about, error.client)}.)"
+            raise PolicyRefusal(f"This node has left the secure sum: {error.problem}{who}", fix=error.fix) from None
         finally:
             self._store_session(about, session, client)  # an abort erases the session's secrets
         for place, complaint in client.complaints.items():
             log.warning("shares not usable", error="BadShares")
-            self.say(f"About {self.app.members[about.cohort[place]].name}: {complaint}")
+            self.say(f"About {self._peer_name(about, place)}: {complaint}")
         return reply or b""
+
+    def _peer_name(self, about: RequestHeader, place: int) -> str:
+        """Return the name of the client at this place of a secure sum."""
+        return self.app.members[about.cohort[place]].name
 
     def _load_session(self, about: RequestHeader) -> tuple[OpenSession, Client]:
         """Load the run's session, if it is for this experiment and cohort and the policy still allows its terms."""

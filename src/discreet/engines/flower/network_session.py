@@ -87,19 +87,24 @@ class NetworkSession:
         return server.terms.ring.to_signed(total.vector), tuple(sorted(self.cohort[place] for place in total.survivors))
 
     def _unmask(self, round: int) -> Total:
-        """Unmask the sum, and tell the operator which clients dealt shares that others can't use."""
+        """Unmask the sum, and tell the operator whose shares could not be used, and by whom."""
         try:
             total = self.server.unmask()
         except RoundOver as lost:
             if lost.client is not None:
-                client = self.cohort[lost.client]
-                self.calls.log_problem(client, round, type(lost).__name__)
-                self.calls.say(f"The round is lost because of {self._name(lost.client)}: {lost}")
+                self.calls.log_problem(self.cohort[lost.client], round, type(lost).__name__)
+                said = self._complaint(lost.client, lost.complaining)
+                self.calls.say(f"The round is lost because of {self._name(lost.client)}{said}: {lost}")
             raise
         for dealer, holders in total.complaints.items():
-            names = ", ".join(self._name(holder) for holder in sorted(holders))
-            self.calls.say(f"{self._name(dealer)} dealt shares that {names} can't use; the sum came without them.")
+            said = self._complaint(dealer, holders)
+            self.calls.say(f"The sum came without some shares of {self._name(dealer)}{said}.")
         return total
+
+    def _complaint(self, dealer: int, holders: frozenset[int]) -> str:
+        """Return who complains about a dealer, as part of a sentence. Only they have seen what it dealt to them."""
+        names = ", ".join(self._name(holder) for holder in sorted(holders))
+        return f", which dealt shares that {names} can't use, or they lie" if holders else ""
 
     def _name(self, place: int) -> str:
         return self.calls.members[self.cohort[place]].name

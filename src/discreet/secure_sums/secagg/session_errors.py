@@ -11,7 +11,7 @@ from discreet.errors import DiscreetError
 class SecaggError(DiscreetError):
     """A secure sum could not be made.
 
-    `client` is the client that is at fault, by its number in the session; None if nobody can say.
+    `client` is the client that caused it, by its number in the session; None if nobody can say.
     """
 
     def __init__(self, problem: str, *, fix: str = "", client: int | None = None) -> None:
@@ -45,11 +45,22 @@ class RoundOver(SecaggError):
     `revealed` says whether clients had already been asked for shares. If not, the masks are never removed, and nothing
     was released. If so, some have answered, and a late answer would open the sum for anyone who kept the others: the
     sum must count as released.
+
+    `complaining` has the clients who say that they can't use the shares that `client` dealt to them. Either it lies, or
+    they do: nobody else has seen those shares.
     """
 
-    def __init__(self, problem: str, *, fix: str = "", client: int | None = None, revealed: bool = False) -> None:
+    def __init__(
+        self,
+        problem: str,
+        *,
+        fix: str = "",
+        client: int | None = None,
+        revealed: bool = False,
+        complaining: frozenset[int] = frozenset(),
+    ) -> None:
         super().__init__(problem, fix=fix, client=client)
-        self.revealed = revealed
+        self.revealed, self.complaining = revealed, complaining
 
 
 class TooFewClients(RoundOver):

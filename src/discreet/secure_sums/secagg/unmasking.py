@@ -57,12 +57,11 @@ def _recover_secret(cohort: Cohort, current: Round, client: int) -> bytes:
     }
     needed, complaints = cohort.terms.threshold, _complaints(cohort, current, client)
     if len(shares) < needed:
-        is_dealer = len(shares) + len(complaints) >= needed  # with what it should have dealt there would be enough
-        why = f": clients {', '.join(map(str, sorted(complaints)))} can't use what it dealt" if complaints else ""
         raise TooFewClients(
-            f"{len(shares)} shares of client {client}'s secret were revealed, and {needed} are needed{why}.",
+            f"{len(shares)} shares of client {client}'s secret were revealed, and {needed} are needed.",
             fix="Go on with the next round; this one can't be finished.",
-            client=client if is_dealer else None,
+            client=client if len(shares) + len(complaints) >= needed else None,
+            complaining=complaints,
             revealed=True,
         )
     secret = shamir.combine({position: shares[position] for position in sorted(shares)[:needed]})
