@@ -157,7 +157,7 @@ def _run_clients(folder: Path, names: list[str]) -> Iterator[None]:
     if not names:
         yield
         return
-    with _run_process(folder, ["client", names[0]], "In touch with"), _run_clients(folder, names[1:]):
+    with _run_process(folder, ["client", names[0]], "Connected to"), _run_clients(folder, names[1:]):
         yield
 
 
