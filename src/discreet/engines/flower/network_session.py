@@ -93,18 +93,18 @@ class NetworkSession:
         except RoundOver as lost:
             if lost.client is not None:
                 self.calls.log_problem(self.cohort[lost.client], round, type(lost).__name__)
-                said = self._complaint(lost.client, lost.complaining)
-                self.calls.say(f"The round is lost because of {self._name(lost.client)}{said}: {lost}")
+                blamed = self._blame(lost.client, lost.complaining)
+                self.calls.say(f"The round is lost because of {blamed}: {lost}")
             raise
         for dealer, holders in total.complaints.items():
-            said = self._complaint(dealer, holders)
-            self.calls.say(f"The sum came without some shares of {self._name(dealer)}{said}.")
+            self.calls.say(f"The sum came without some shares of {self._blame(dealer, holders)}.")
         return total
 
-    def _complaint(self, dealer: int, holders: frozenset[int]) -> str:
-        """Return who complains about a dealer, as part of a sentence. Only they have seen what it dealt to them."""
+    def _blame(self, dealer: int, holders: frozenset[int]) -> str:
+        """Return a dealer's name and who complains about it. Only they have seen what it dealt to them."""
         names = ", ".join(self._name(holder) for holder in sorted(holders))
-        return f", which dealt shares that {names} can't use, or they lie" if holders else ""
+        said = f", which dealt shares that {names} can't use, or they lie" if holders else ""
+        return f"{self._name(dealer)}{said}"
 
     def _name(self, place: int) -> str:
         return self.calls.members[self.cohort[place]].name
