@@ -46,6 +46,8 @@ class RunWatch:
 
     def __exit__(self, *_: object) -> None:
         self._is_over.set()
+        if self._thread is not None:
+            self._thread.join()  # the lock's folder may go after this
 
     def _watch(self) -> None:
         while is_locked(self.lock):
