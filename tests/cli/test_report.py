@@ -32,7 +32,7 @@ def test_it_writes_the_page_into_the_run_directory(run: Path, discreet: Discreet
 
 def test_the_public_page_holds_no_number_of_test_examples_and_no_accuracy(run: Path, discreet: Discreet):
     ran = discreet("report result --public --json")
-    assert ran.json == {"run": "result", "report": "result/report-public.html", "public": True}
+    assert ran.json == {"run": "result", "report": "result/report-public.html", "public": True, "warnings": []}
     public = (run / "report-public.html").read_text(encoding="utf-8")
     assert ACCURACY not in public
     assert "computed without noise on test examples" in public
@@ -74,6 +74,17 @@ def test_without_privacy_the_public_page_is_called_no_more_than_it_is(run: Path,
     assert "You may give it to anyone" not in printed
     assert "No privacy was promised." in printed
     assert "No privacy was promised." in Path("open/report-public.html").read_text()
+
+
+def test_without_its_ledger_no_page_is_for_anyone(run: Path, discreet: Discreet):
+    assert "You may give it to anyone" in " ".join(discreet("report result --public").out.split())
+    (run / "ledger.jsonl").unlink()
+    for line in ("report result", "report result --public", "report result --brief --public"):
+        printed = " ".join(discreet(line).out.split())
+        assert "Warning: The ledger is missing" in printed
+        assert "You may give it to anyone" not in printed
+    (warning,) = discreet("report result --brief --json").json["warnings"]
+    assert "The ledger is missing" in warning
 
 
 def test_a_brief_elsewhere_links_to_a_report_that_is_beside_it(run: Path, discreet: Discreet):

@@ -231,8 +231,14 @@ def test_a_ledger_that_is_not_the_cards_and_files_that_cannot_be_read_are_warned
     assert "not the one that the card names, or entries are missing" in cut
     ledger.write_text(ledger.read_text().replace("example", "exemple"))
     (broken,) = write_brief(read_run(run)).warnings
-    assert "1 of the run's files could not be read or trusted" in broken
-    assert broken in Reader(brief_page.render_page(read_run(run))).text
+    assert "The ledger was changed or can't be read" in broken
+    assert Reader(brief_page.render_page(read_run(run))).text.count(broken) == 1
+    ledger.unlink()
+    (missing,) = write_brief(read_run(run)).warnings
+    assert "The ledger is missing" in missing
+    assert Reader(brief_page.render_page(read_run(run), public=True)).text.count(missing) == 1
+    (run / "run.json").write_text("{")
+    assert "1 of the run's files could not be read or trusted" in write_brief(read_run(run)).warnings[0]
 
 
 def test_what_other_runs_spent_is_said_before_what_is_never_covered_in_general(run: Path):

@@ -292,6 +292,27 @@ def test_a_ledger_that_lost_its_end_is_found_out(run: Path):
     assert "Entries are missing at the end: the card has 2 more." in read(run).text
 
 
+@pytest.mark.parametrize("public", [False, True])
+@pytest.mark.parametrize(("fault", "sentence"), [("changed", "was changed or"), ("missing", "The ledger is missing")])
+def test_every_page_warns_of_a_ledger_that_was_changed_or_deleted(run: Path, public: bool, fault: str, sentence: str):
+    assert "Every round was written to the ledger" in read(run, public=public).text
+    ledger = run / "ledger.jsonl"
+    ledger.write_text(ledger.read_text().replace("example", "exemple")) if fault == "changed" else ledger.unlink()
+    text = read(run, public=public).text
+    assert sentence in text
+    assert 'class="verdict bad"' in page_text(run, public=public)
+    assert "Every round was written to the ledger" not in text
+    assert str(run) not in text or not public
+
+
+def test_a_ledger_that_other_runs_share_is_read_where_it_is(run: Path, tmp_path: Path):
+    shared = (run / "ledger.jsonl").rename(tmp_path / "ours.jsonl")
+    (run / "run.json").write_text(json.dumps({"ledger": str(shared)}))
+    assert "it is the ledger that the card names" in read(run).text
+    shared.unlink()
+    assert "The ledger is missing" in read(run).text
+
+
 def test_whatever_a_user_wrote_is_text_and_never_markup(run: Path):
     evil = "<script>alert(1)</script><img src=x onerror=alert(2)>"
     (run / "resolved.toml").write_text(f'rounds = 1\ntask = {{ name = "{evil}", kind = "python" }}')

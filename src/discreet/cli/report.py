@@ -41,20 +41,23 @@ def report(
 
     report.html shows everything: guarantee, accuracy, update norms. With --public, report-public.html shows the
     guarantee and the privacy spent, and leaves out accuracy, norms and counts, so it may be given to anyone if the
-    guarantee is certified. With --brief, brief.html says on one page who is protected from whom and how well, which
-    three assumptions somebody must check, and what is not covered, with lines to sign; the full report is written
-    beside it, with --out as FILE-report.html. Each is one file that loads nothing from elsewhere.
+    guarantee is certified and the ledger intact. With --brief, brief.html says on one page who is protected from whom
+    and how well, which three assumptions somebody must check, and what is not covered, with lines to sign; the full
+    report is written beside it, with --out as FILE-report.html. Each is one file that loads nothing from elsewhere.
     """
     from discreet.experiment.run_directory.run_data import read_run
     from discreet.report import brief_page, run_page
     from discreet.report.brief import write_brief
+    from discreet.report.verdict import ledger_warning
 
     _refuse_unfinished(run)
     if out is not None and out.suffix.lower() not in ENDINGS:  # a mistyped path must not overwrite a model or a ledger
         raise InvalidInput(f"--out must name a file that ends in .html, and got {str(out)!r}.")
     full = run_page.write(run, public=public, out=_report_path(out) if brief and out is not None else out)
-    data: dict[str, Any] = {"run": str(run), "report": str(full), "public": public}
     read = read_run(run)
+    warning = ledger_warning(read)
+    data: dict[str, Any] = {"run": str(run), "report": str(full), "public": public}
+    data |= {"warnings": [] if warning is None else [warning]}
     if not brief:
         emit(lambda: data, lambda: _page(run, read, full, public), as_json=as_json)
         return
@@ -91,8 +94,11 @@ def _brief_page(run: Path, read: "RunData", written: Path, full: Path, public: b
 
 def _page(run: Path, read: "RunData", written: Path, public: bool) -> Iterator[RenderableType]:
     from discreet.audit.audit_record import read_audits, strongest_audits
+    from discreet.report.verdict import ledger_warning
 
     yield f"Wrote {written}"
+    if (warning := ledger_warning(read)) is not None:
+        yield warning
     shown = strongest_audits(record for record in read_audits(run) if record.is_public or not public)
     yield from (record.sentence for record in shown)
     if public:
@@ -103,9 +109,14 @@ def _page(run: Path, read: "RunData", written: Path, public: bool) -> Iterator[R
 
 
 def _say_who_may_see(run: "RunData") -> str:
-    """Say to whom the public page may be given: to anyone only if a certified guarantee holds."""
+    """Say to whom the public page may be given: to anyone only if a certified guarantee holds, and its ledger too."""
     from discreet.report.verdict import judge, standing_guarantee
 
+    if run.ledger_fault is not None:
+        return (
+            "Give the page to nobody who relies on the guarantee before the ledger is back as it was: restore it from "
+            "a copy, and write the page again. Accuracy, norms and counts are left out."
+        )
     card = standing_guarantee(run)
     if card is None:
         return f"{judge(run).sentence} Accuracy, norms and counts are left out, but no guarantee covers what is shown."

@@ -13,7 +13,7 @@ from discreet.privacy.release import describe_clients
 from discreet.report import charts
 from discreet.report.guarantee_card import describe_onlooker, format_certified, remove_numbers
 from discreet.report.public_paths import hide_run_folders
-from discreet.report.verdict import Verdict, judge, shorten_digest, standing_guarantee
+from discreet.report.verdict import Verdict, judge, ledger_warning, shorten_digest, standing_guarantee
 from discreet.words import fill
 
 MOST_LINES, MOST_LETTERS = 6, 600  # of what is not covered: as much as fits on the page
@@ -127,11 +127,11 @@ def write_brief(run: RunData, *, public: bool = False) -> Brief:
 
 
 def _list_warnings(run: RunData) -> Iterator[str]:
-    """Yield that files could not be read, or that the ledger is not the one that the card names."""
+    """Yield that files could not be read, or that the ledger no longer shows what the card says."""
     if run.problems:
         yield fill("brief.unreadable", count=len(run.problems))
-    if run.ledger_mark and run.chain and not run.chain.is_named_by(run.ledger_mark):
-        yield fill("brief.other_ledger")
+    if (warning := ledger_warning(run)) is not None:
+        yield warning
 
 
 def _task_name(run: RunData) -> str:

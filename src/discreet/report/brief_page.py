@@ -44,7 +44,7 @@ def render_page(run: RunData, *, public: bool = False, report: str | None = None
 
 def _body(brief: Brief, report: str, *, public: bool) -> Iterator[Html]:
     eyebrow = f"{brief.heading} · {fill('brief.public')}" if public else brief.heading
-    verdict = (brief.verdict.sentence, *brief.verdict.more, *brief.warnings)
+    verdict = dict.fromkeys((brief.verdict.sentence, *brief.verdict.more, *brief.warnings))  # each sentence once
     yield tag(
         "header",
         tag("p", eyebrow, class_="eyebrow"),

@@ -82,9 +82,8 @@ def uncovered_tiles(run: RunData) -> Iterator[Tile]:
 
 def unreadable_files(run: RunData) -> Html | None:
     """List the files of the run directory that can't be read, and why."""
-    if not run.problems:
-        return None
-    return section("What could not be read", bullet_list(run.problems))
+    problems = [*run.problems, *([run.ledger_error] if run.ledger_error else [])]
+    return section("What could not be read", bullet_list(problems)) if problems else None
 
 
 def guarantees(run: RunData, *, public: bool) -> Html | None:
@@ -222,6 +221,8 @@ def ledger(run: RunData) -> Html | None:
     entries: list[tuple[str, Child]] = []
     if mark:
         entries += [("Entries on the card", f"{mark.length:,}"), ("Head on the card", tag("code", mark.head))]
+    if run.ledger_fault in ("changed", "missing"):
+        entries += [("Check", fill(f"verdict.ledger_{run.ledger_fault}"))]
     if chain:
         entries += [("Entries in the ledger", f"{chain.length:,}"), ("Head of the ledger", tag("code", chain.head))]
         entries += [("Check", chain.compare_with(mark))]
@@ -231,7 +232,8 @@ def ledger(run: RunData) -> Html | None:
         "Every round was written to the ledger before it touched the data. Keep the head and the number of entries: "
         "they show whether entries are missing at the end."
     )
-    return section("The ledger", tag("p", why), definition_list(entries))
+    shown = tag("p", why) if run.ledger_fault is None else None  # what is not shown is not claimed
+    return section("The ledger", shown, definition_list(entries))
 
 
 def _remove_ranges(resolved: str) -> str:

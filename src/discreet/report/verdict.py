@@ -34,7 +34,8 @@ class Verdict:
 def judge(run: RunData) -> Verdict:
     """Judge a run.
 
-    The verdict is good only if a guarantee is certified, keeps the promise, no seed voids it, and δ is small enough.
+    The verdict is good only if a guarantee is certified, keeps the promise, no seed voids it, δ is small enough, and
+    the ledger is the one that the card names.
     """
     verdict, card = _judge_privacy(run), run.main_guarantee
     if verdict.mood == "good" and card is not None and not card.is_certified:
@@ -46,6 +47,8 @@ def judge(run: RunData) -> Verdict:
     elif verdict.mood == "good" and run.delta_warning is not None:
         warning = fill("verdict.warning", sentence=run.delta_warning)
         verdict = Verdict("bad", warning, (verdict.sentence, *verdict.more))
+    if (broken := ledger_warning(run)) is not None:
+        verdict = Verdict("bad", broken, (verdict.sentence, *verdict.more))
     return Verdict(verdict.mood, verdict.sentence, (*verdict.more, *_warnings(run), *_describe_progress(run)))
 
 
@@ -59,6 +62,12 @@ def standing_guarantee(run: RunData) -> Guarantee | None:
     if card is None or not math.isfinite(card.epsilon) or run.is_seeded or run.certified_rounds < len(run.rounds):
         return None
     return None if card.is_certified and _own_kinds(run) else card
+
+
+def ledger_warning(run: RunData) -> str | None:
+    """Warn that the ledger was changed, is missing, or is not the one that the card names. None if all is well."""
+    fault = run.ledger_fault
+    return None if fault is None else fill("verdict.warning", sentence=fill(f"verdict.ledger_{fault}"))
 
 
 def _warnings(run: RunData) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.experiment.metrics import CONSTANT, METRICS
@@ -45,10 +45,10 @@ class Promise:
 
 @dataclass(frozen=True)
 class RunData:
-    """One run, read from its directory alone. `problems` says what could not be read.
+    """One run, read from its directory and its ledger alone. `problems` says which other files could not be read.
 
-    `attacks` are those that the owner has made on the run; they are about private data. `audits` are what audits
-    measured, as their file holds it.
+    `ledger_error` says why the ledger can't be trusted, if it is there. `attacks` are those that the owner has made on
+    the run; they are about private data. `audits` are what audits measured, as their file holds it.
     """
 
     name: str
@@ -65,6 +65,7 @@ class RunData:
     problems: tuple[str, ...]
     attacks: tuple[dict[str, Any], ...] = ()
     audits: tuple[dict[str, Any], ...] = ()
+    ledger_error: str | None = None
 
     @property
     def planned_rounds(self) -> int | None:
@@ -144,6 +145,18 @@ class RunData:
     def ledger_mark(self) -> LedgerMark | None:
         return next((card.ledger for card in self.guarantees if card.ledger), None)
 
+    @property
+    def ledger_fault(self) -> Literal["changed", "missing", "other"] | None:
+        """Why the ledger no longer shows that the card counts every round. None if it does, or if no card names one."""
+        mark = self.ledger_mark
+        if self.ledger_error is not None:
+            return "changed"
+        if mark is None:
+            return None
+        if self.chain is None:
+            return "missing"
+        return None if self.chain.is_named_by(mark) else "other"
+
     def value(self, *path: str) -> Any:
         """Return a field of the experiment, such as value("algorithm", "mechanism", "clip_norm"), or None."""
         return run_files.value_at(self.experiment, path)
@@ -197,21 +210,24 @@ def read_run(run_dir: Path) -> RunData:
     outcome = files.outcome()
     attacks = [(kind, files.json(name)) for kind, name in run_files.ATTACKS.items()]
     audits = (files.json(run_files.AUDIT) or {}).get("audits")
+    identity = files.json(run_files.IDENTITY) or {}
+    chain, ledger_error = _read_chain(_ledger_path(run_dir, identity.get("ledger")))
     return RunData(
         name=run_dir.resolve().name,
         resolved_text=files.text(run_files.RESOLVED),
         source_text=files.text(run_files.SOURCE),
         experiment=files.experiment(),
         recipe=_read_recipe(files.text(run_files.SOURCE)),
-        identity=files.json(run_files.IDENTITY) or {},
+        identity=identity,
         environment=files.json(run_files.ENVIRONMENT) or {},
         rounds=files.rounds(),
         outcome=outcome,
         guarantees=tuple(_read_guarantees(outcome.get("guarantees"), files.problems)),
-        chain=_read_chain(run_dir / run_files.LEDGER, files.problems),
+        chain=chain,
         problems=tuple(files.problems),
         attacks=tuple(found for kind, found in attacks if found and found.get("attack") == kind),
         audits=tuple(audits) if isinstance(audits, list) else (),
+        ledger_error=ledger_error,
     )
 
 
@@ -246,11 +262,16 @@ def _read_guarantees(data: Any, problems: list[str]) -> Iterator[Guarantee]:
             problems.append(f"A guarantee in guarantee.json can't be read, so it isn't shown: {error}")
 
 
-def _read_chain(path: Path, problems: list[str]) -> Chain | None:
+def _ledger_path(run_dir: Path, shared: Any) -> Path:
+    """Return where the ledger is: where the run shares it with others, or else in the run directory."""
+    return Path(shared) if isinstance(shared, str) and Path(shared).is_file() else run_dir / run_files.LEDGER
+
+
+def _read_chain(path: Path) -> tuple[Chain | None, str | None]:
+    """Return the chain of a ledger, or why it can't be trusted. Neither if there is no such file."""
     if not path.is_file():
-        return None
+        return None, None
     try:
-        return Chain.read(path)
+        return Chain.read(path), None
     except DiscreetError as error:
-        problems.append(f"The ledger can't be trusted: {error}")
-        return None
+        return None, f"The ledger can't be trusted: {error}"
