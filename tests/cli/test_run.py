@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import termios
@@ -48,6 +49,16 @@ def test_a_person_sees_how_it_goes_the_card_and_where_the_results_lie(discreet: 
     (second, fourth) = ran.err.splitlines()
     assert second.startswith("round 2/4  3 clients  accuracy 0.")
     assert "ε 2.00, 0.00 left" in fourth
+
+
+def test_what_is_left_is_the_least_of_what_the_promise_and_the_ledger_leave(discreet: Discreet):
+    budget = Budget(unit="example", relation="zero_out", view="server", epsilon=1.5, delta=1e-4)
+    Ledger.create("data.jsonl", [budget])
+    ran = discreet("run small.toml --out result --ledger data.jsonl --as-far-as-it-goes --set evaluate_every=1")
+    amounts = [re.search(r"ε ([\d.]+), ([\d.]+) left", line) for line in ran.err.splitlines()]
+    sums = [float(found[1]) + float(found[2]) for found in amounts if found]
+    assert sums
+    assert all(total == pytest.approx(1.5, abs=0.011) for total in sums)  # the promise alone would leave 2
 
 
 def test_without_a_place_results_go_under_runs(discreet: Discreet, tmp_path: Path):

@@ -4,6 +4,7 @@ import copy
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Required, Unpack
 
 from rich.console import Console
@@ -23,6 +24,7 @@ from discreet.experiment.loop.outcome import Outcome
 from discreet.experiment.loop.session import Session
 from discreet.experiment.promise.promise import Privacy
 from discreet.experiment.run_directory import run_keys
+from discreet.experiment.run_directory.run_files import IDENTITY, RunFiles
 from discreet.models import AnyModel
 from discreet.part import from_plain
 from discreet.paths import PathLike, Paths, optional_path
@@ -98,7 +100,9 @@ def train(
 
     Example:
         >>> import discreet, torch
-        >>> clients = discreet.clients_from_csv("visits.csv", client="hospital", label="readmitted")
+        >>> clients = discreet.clients_from_csv(
+        ...     "visits.csv", client="hospital", label="readmitted", ranges="ranges.toml"
+        ... )
         >>> run = discreet.train(
         ...     torch.nn.Linear(54, 2),
         ...     clients,
@@ -109,7 +113,7 @@ def train(
         >>> print(run.guarantee)
     """
     own = Callbacks(callbacks)
-    told = own.with_first(_show_progress(rounds, privacy, Console(), progress))
+    told = own.with_first(_show_progress(rounds, privacy, _shared_ledger(ledger, resume), Console(), progress))
     opened = _open_session(
         model,
         clients,
@@ -260,10 +264,20 @@ def _open_session(
     return Session(loop, conclude)
 
 
-def _show_progress(rounds: int, privacy: Privacy | None, console: Console, wanted: bool | None) -> Callback:
-    budget = privacy.largest_epsilon if isinstance(privacy, Privacy) else None
+def _shared_ledger(ledger: PathLike | None, resume: PathLike | None) -> Path | None:
+    """Return the ledger that the run shares with others; that of a resumed run is in its directory's run.json."""
+    if (stopped := optional_path(resume)) is None:
+        return optional_path(ledger)
+    identity = RunFiles(stopped).json(IDENTITY) or {}
+    return optional_path(identity.get("ledger"))
+
+
+def _show_progress(
+    rounds: int, privacy: Privacy | None, ledger: Path | None, console: Console, wanted: bool | None
+) -> Callback:
+    left = progress.epsilon_left(privacy if isinstance(privacy, Privacy) else None, ledger)
     if console.is_jupyter and wanted is not False:
-        return progress.ProgressCallback(progress.notebook_bar(rounds, budget))
+        return progress.ProgressCallback(progress.notebook_bar(rounds, left))
     if wanted or (wanted is None and console.is_terminal):
-        return progress.ProgressCallback(progress.progress_bar(rounds, 0, budget, console))
+        return progress.ProgressCallback(progress.progress_bar(rounds, 0, left, console))
     return progress.ProgressCallback(progress.no_progress())

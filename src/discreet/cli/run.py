@@ -158,7 +158,7 @@ def start_run(
     if ledger is not None and not as_far_as_it_goes and not quiet and is_interactive():
         as_far_as_it_goes = _ask_about_ledger(job, ledger)
     job = replace(job, as_far_as_it_goes=as_far_as_it_goes)
-    with round_progress(job, quiet=quiet) as watch:
+    with round_progress(job, ledger, quiet=quiet) as watch:
         return start(job, directory, ledger, key_dir, watch)
 
 
@@ -184,7 +184,8 @@ def resume_run(directory: Path, key_dir: Path | None, data_dir: Path | None, tru
     if not quiet:
         for sentence in start_warnings(job):
             stderr_console().print(sentence)
-    with round_progress(job, quiet=quiet) as watch:
+    shared = record.ledger_path if record.shares_ledger else None
+    with round_progress(job, shared, quiet=quiet) as watch:
         return resume(job, record, key_dir, watch)
 
 
@@ -201,17 +202,23 @@ def range_warnings(ranges_from_data: bool) -> Iterator[str]:
     yield from (f"Warning: {sentence}" for sentence in data_ranges.warnings(ranges_from_data))
 
 
-def round_progress(job: "Job", *, quiet: bool) -> "AbstractContextManager[Watch]":
-    """Show on stderr how the rounds proceed: a bar in a terminal, else a few lines; nothing if `quiet`."""
+def round_progress(job: "Job", ledger: Path | None, *, quiet: bool) -> "AbstractContextManager[Watch]":
+    """Show on stderr how the rounds proceed: a bar in a terminal, else a few lines; nothing if `quiet`.
+
+    Args:
+        job: What is trained.
+        ledger: The ledger that the run shares with others, which may leave less than the promise does.
+        quiet: Whether to show nothing.
+    """
     from discreet.experiment.loop import progress
 
     if quiet:
         return progress.no_progress()
     console = stderr_console()
-    budget = job.privacy.largest_epsilon if job.privacy else None
+    left = progress.epsilon_left(job.privacy, ledger)
     if console.is_terminal:
-        return progress.progress_bar(job.rounds, 0, budget, console)
-    return progress.progress_lines(job.rounds, budget, print_note)
+        return progress.progress_bar(job.rounds, 0, left, console)
+    return progress.progress_lines(job.rounds, left, print_note)
 
 
 def print_result(ended: "Outcome", as_json: bool) -> None:
