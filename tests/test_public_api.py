@@ -133,6 +133,7 @@ PUBLIC: dict[str, list[str]] = {
         "Release",
         "describe_clients",
         "list_clients",
+        "parse_view",
         "relations_for",
     ],
 }

@@ -28,6 +28,7 @@ from discreet.experiment.configuration.algorithm_table import AnyAlgorithm
 from discreet.experiment.configuration.experiment_file import Experiment
 from discreet.own_part import OwnPart
 from discreet.part import to_plain
+from discreet.privacy.release import View
 from discreet.user_code import Reference, kind_tag
 
 FILE = ROOT / "src" / "discreet" / "experiment" / "configuration" / "experiment.schema.json"
@@ -85,6 +86,8 @@ class SchemaWriter:
             return self._annotated_schema(*arguments)
         if hint in PLAIN:
             return PLAIN[hint]
+        if hint == View:
+            return {"enum": [*arguments, "clients"]}  # another word for client
         if origin is Literal:
             return {"enum": list(arguments)}
         if origin in (Union, types.UnionType):

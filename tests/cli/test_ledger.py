@@ -29,6 +29,14 @@ def test_a_new_ledger_holds_its_budget_and_nothing_else(path: Path, discreet: Di
     assert summary["mode"] == "filter"
 
 
+def test_clients_is_another_word_for_the_view_client(tmp_path: Path, discreet: Discreet):
+    made = discreet(f"ledger create {tmp_path / 'l.jsonl'} --epsilon 1 --delta 1e-5 --view clients")
+    assert made.code == 0
+    assert Ledger.open(tmp_path / "l.jsonl").budgets[0].view == "client"
+    account = "account gaussian --noise-multiplier 4 --delta 1e-5 --view"
+    assert discreet(f"{account} clients").out == discreet(f"{account} client").out
+
+
 def test_spending_shows(path: Path, discreet: Discreet):
     ledger = Ledger.open(path)
     ledger.commit(ledger.reserve("a/1", [RELEASE]), [RELEASE])

@@ -25,6 +25,10 @@ def privacy(unit: Unit, against: View, epsilon: float = 2.0) -> Privacy:
     return Privacy(unit=unit, against=against, epsilon=epsilon, delta=1e-5)
 
 
+def test_clients_is_another_word_for_the_view_client():
+    assert privacy("example", "clients") == privacy("example", "client")
+
+
 def cards(algorithm: Algorithm, wanted: Privacy | None, rounds: int = 30) -> list[Release]:
     return [
         release

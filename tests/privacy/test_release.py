@@ -14,6 +14,7 @@ from discreet.privacy.events import (
     scale_sensitivity,
 )
 from discreet.privacy.groups import group_event
+from discreet.privacy.ledger import Budget
 from discreet.privacy.release import Person, Release, Unit, describe_clients
 from tests.privacy.recipes import gaussian
 
@@ -75,6 +76,12 @@ def test_a_group_pays_for_each_part_of_a_composition() -> None:
 )
 def test_clients_are_described_by_number(clients: tuple[int, ...], text: str) -> None:
     assert describe_clients(clients) == text
+
+
+def test_clients_is_another_word_for_the_view_client() -> None:
+    made = Budget(unit="example", relation="zero_out", view="clients", epsilon=1.0, delta=1e-5)  # type: ignore[arg-type]
+    assert made.view == "client"
+    assert Release(unit="client", relation="replace", view="clients", event=gaussian(1.0)).view == "client"  # type: ignore[arg-type]
 
 
 def test_a_person_of_an_older_file_is_read() -> None:

@@ -14,6 +14,7 @@ from discreet.experiment.configuration import experiment_file
 from discreet.experiment.configuration.experiment_file import Source
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.paths import PathLike, to_path
+from discreet.privacy.release import parse_view
 from discreet.trust import Trust
 from discreet.trust_store import trust_remembered
 
@@ -47,7 +48,7 @@ def audit_run(
         confidence: The probability that the lower bound holds.
         runs: Number of trainings. None for one, or as many as bring 200 canaries.
         unit: "example", "client" or "person". None for the promised unit.
-        against: "server", "client" or "public". None for the promised observer.
+        against: "server", "client" (or "clients") or "public". None for the promised observer.
         seed: Makes the audit repeatable.
         trust: Whether Python files that the experiment names may run.
 
@@ -63,7 +64,7 @@ def audit_run(
         1.31
     """
     path = run.directory if isinstance(run, Run) else to_path(run)
-    options = AuditOptions(canaries, estimator, confidence, runs, unit, against, seed)
+    options = AuditOptions(canaries, estimator, confidence, runs, unit, parse_view(against), seed)
     allowed = Trust.all_code() if trust else trust_remembered(REMEDY)
     if path.is_dir():
         return audit_directory(path, options, allowed)

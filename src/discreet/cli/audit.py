@@ -79,7 +79,8 @@ def audit(
         typer.Option(show_default="the promised one", help="Unit whose guarantee is attacked."),
     ] = None,
     against: Annotated[
-        ViewWord | None, typer.Option(show_default="the promised one", help="Who attacks, and so what is seen.")
+        ViewWord | None,
+        typer.Option(show_default="the promised one", help="Who attacks; client and clients are the same."),
     ] = None,
     choice: AttackChoice,
     whole_round: Annotated[

@@ -40,7 +40,7 @@ def init(
             metavar="UNIT", help="Whom the promise protects: example, client or person:COLUMN:ROWS[:CLIENTS]."
         ),
     ] = "example",
-    against: Annotated[ViewWord, typer.Option(help="From whom: who sees messages, or only models.")] = "server",
+    against: Annotated[ViewWord, typer.Option(help="From whom; client and clients are the same.")] = "server",
     as_json: Json = False,
 ) -> None:
     """Write a commented experiment to FILE, or to experiment.toml.

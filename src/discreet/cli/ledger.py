@@ -19,6 +19,7 @@ from discreet.cli.options import (
     number_option,
     parse_relation,
     parse_unit,
+    parse_view,
 )
 from discreet.cli.output import Json, emit
 from discreet.cli.text_table import text_table
@@ -109,7 +110,7 @@ def create(
     budget = Budget(
         unit=protected,
         relation=relations_for(protected)[0] if relation is None else parse_relation(relation),
-        view=view,
+        view=parse_view(view),
         epsilon=epsilon,
         delta=delta,
     )

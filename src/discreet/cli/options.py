@@ -12,17 +12,19 @@ import typer
 
 from discreet.errors import InvalidInput
 from discreet.part import Category, Count, Positive, Probability, Rate, from_plain
+from discreet.privacy import release
 from discreet.privacy.release import Person, Relation, Unit, View
 
 RelationWord: TypeAlias = Literal["add-or-remove", "zero-out", "replace"]
+
+ViewWord: TypeAlias = Literal["server", "client", "clients", "public"]
 
 UnitOption: TypeAlias = Annotated[
     str, typer.Option(metavar="UNIT", help="Unit that is protected: example, client or person:COLUMN:ROWS[:CLIENTS].")
 ]
 ViewOption: TypeAlias = Annotated[
-    View, typer.Option(help="Against whom it is protected: the server, another client or the public.")
+    ViewWord, typer.Option(help="Against whom it is protected: the server, another client (or clients) or the public.")
 ]
-ViewWord: TypeAlias = Literal["server", "client", "clients", "public"]
 DataDir: TypeAlias = Annotated[
     Path | None,
     typer.Option(metavar="DIR", show_default="$DISCREET_DATA, or your cache", help="Folder of the data sets."),
@@ -96,7 +98,8 @@ def number_option(  # click.ParamType has a type argument only since 8.5
 
 def parse_view(word: ViewWord) -> View:
     """Return the view that a word names; clients are a client."""
-    return "client" if word == "clients" else word
+    view: View = release.parse_view(word)
+    return view
 
 
 def expand_records(command: Callable[..., None]) -> Callable[..., None]:

@@ -15,6 +15,14 @@ Relation: TypeAlias = Literal["add_or_remove", "zero_out", "replace"]
 View: TypeAlias = Literal["server", "client", "public"]
 
 
+def parse_view(word: Any) -> Any:
+    """Return the view that a word names: clients are a client, and every other word stays as it is."""
+    return "client" if word == "clients" else word
+
+
+NamedView: TypeAlias = Annotated[View, BeforeValidator(parse_view)]  # as people type it
+
+
 @part
 class Person:
     """All rows with one value in `column`.
@@ -91,7 +99,7 @@ class Release:
 
     unit: Unit
     relation: Relation
-    view: View
+    view: NamedView
     event: Event
     clients: tuple[Index, ...] | None = None
     adaptive: Flag = False

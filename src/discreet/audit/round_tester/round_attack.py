@@ -22,7 +22,7 @@ from discreet.errors import InvalidInput
 from discreet.params import count_values
 from discreet.privacy.events import Event
 from discreet.privacy.groups import person_event
-from discreet.privacy.release import Person, Release, Unit, View
+from discreet.privacy.release import Person, Release, Unit, View, parse_view
 from discreet.privacy.wording import unit_name
 from discreet.randomness.streams import RunKey
 
@@ -139,7 +139,7 @@ def attack_round(
     claimed = [
         _Claim(*priced, release)
         for release in releases
-        if view in (None, release.view)
+        if parse_view(view) in (None, release.view)
         for priced in _price(release, unit)
     ]
     if not claimed:

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from discreet.cli.account.question import FPR, Question, SampledStep
-from discreet.cli.options import parse_unit
+from discreet.cli.options import parse_unit, parse_view
 from discreet.cli.text_table import text_table
 from discreet.errors import InvalidInput
 from discreet.part import to_plain
@@ -185,7 +185,7 @@ def solve(question: Question, name: str, noise: float | None, noise_at: NoiseAt)
     else:
         account = accountant.account(event, delta, relation)
     if question.card:
-        release = Release(unit=unit, relation=relation, view=question.view, event=event)
+        release = Release(unit=unit, relation=relation, view=parse_view(question.view), event=event)
         card = guarantee.Guarantee.certify(release, delta)
     rates = sorted({*guarantee.FALSE_ALARMS, *([question.fpr] if question.fpr else [])})
     attacks = guarantee.best_attacks(event, relation, rates)

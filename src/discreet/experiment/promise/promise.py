@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from pydantic import field_validator
 
 from discreet.algorithms import per_client, soundness
 from discreet.algorithms.algorithm import Algorithm
@@ -14,7 +16,7 @@ from discreet.part import PerClient, Positive, Probability, part
 from discreet.privacy.events import Event
 from discreet.privacy.ledger import Budget
 from discreet.privacy.ledger.charges import compose_charges
-from discreet.privacy.release import Person, Relation, Release, Unit, View, relations_for
+from discreet.privacy.release import Person, Relation, Release, Unit, View, parse_view, relations_for
 from discreet.privacy.wording import unit_name
 
 
@@ -25,7 +27,8 @@ class Privacy:
     Attributes:
         unit: Whose data is protected: "example", "client", or `Person(column=..., at_most=...)`, with
             `clients_at_most` if several clients may hold rows of one person.
-        against: From whom: "server", who sees every message; or "public", who only sees released models.
+        against: From whom: "server", who sees every message; "client" (or "clients"), another client, who sees sums;
+            or "public", who only sees released models.
         epsilon: The largest ε. A list gives each client an epsilon of its own.
         delta: The δ of the guarantee, well below 1 over the number of units.
 
@@ -37,6 +40,11 @@ class Privacy:
     against: View
     epsilon: PerClient[Positive]
     delta: Probability
+
+    @field_validator("against", mode="before")
+    @classmethod
+    def _parse_against(cls, word: Any) -> Any:
+        return parse_view(word)
 
     @property
     def largest_epsilon(self) -> float:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from discreet.errors import InvalidInput
 from discreet.part import Count, Index, Positive, Probability, part
-from discreet.privacy.release import Relation, Release, Unit, View, describe_clients
+from discreet.privacy.release import NamedView, Relation, Release, Unit, describe_clients
 
 Mode: TypeAlias = Literal["plan", "filter"]
 
@@ -20,7 +20,7 @@ class Budget:
 
     unit: Unit
     relation: Relation
-    view: View
+    view: NamedView
     epsilon: Positive
     delta: Probability
     clients: tuple[Index, ...] | None = None
