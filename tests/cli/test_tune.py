@@ -93,6 +93,18 @@ def test_a_file_without_the_table_is_told_how_to_write_it(discreet, small_withou
     assert "tune.space" in ran.err
 
 
+def test_a_search_that_is_stopped_at_once_says_how_it_goes_on(discreet, file, tmp_path, monkeypatch):
+    from discreet.experiment.tuning.composed_search import ComposedSearch
+
+    def interrupt(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ComposedSearch, "run", interrupt)
+    ran = discreet("tune", file, "--out", tmp_path / "out")
+    assert ran.code == 1
+    assert "the same command continues the search" in " ".join(ran.err.split())
+
+
 @pytest.fixture
 def small_without_table(tmp_path):
     return write_file(tmp_path, "")

@@ -161,6 +161,8 @@ def _dispatch(arguments: Sequence[str]) -> int:
 HOW_TO_GO_ON = {
     "run": "A run that has made its directory goes on: discreet run --resume DIRECTORY",
     "compare": "Finished runs are kept: the same command goes on with the others.",
+    "tune": "In the mode compose the same command continues the search, at the trial that was interrupted; in the mode "
+    "random nothing leaves, and what was reserved stays spent.",
 }
 INTERRUPTED = 130  # the exit code that typer returns after a keyboard interrupt
 

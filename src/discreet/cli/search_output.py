@@ -60,7 +60,8 @@ def composed_lines(
     else:
         if (naive := largest_trial_epsilon(end)) is not None:
             yield _describe_cost(plan.budget.epsilon, plan.budget.delta, naive)
-        yield f"The model is in {folder / 'best'}, and the page of the search is {page}"
+        model = "" if best is None else f"The model is in {folder / 'best'}, and the page of the search is {page}"
+        yield model or f"The page of the search is {page}"
     if end.stopped is not None:
         yield ""
         yield end.stopped

@@ -97,6 +97,22 @@ def test_an_interrupted_trial_leaves_no_card_and_goes_on(file, tmp_path):
     assert len(cards) == 1
 
 
+@pytest.mark.parametrize("sampler", ["tpe", "random"])
+@pytest.mark.parametrize("at", [1, 2 * ROUNDS - 1])
+def test_an_interrupted_search_tries_the_points_of_an_uninterrupted_one(
+    file, tmp_path, monkeypatch, sampler: str, at: int
+):
+    monkeypatch.setattr(Scorer, "score", lambda self, job, state: job.algorithm.trainer.learning_rate)
+    wanted = f"tune.sampler={sampler}"
+    _, whole, _ = compose(file, tmp_path / "whole", wanted)
+    with pytest.raises(RuntimeError):
+        compose(file, tmp_path / "cut", wanted, watcher=Watcher(at, RuntimeError))
+    _, cut, _ = compose(file, tmp_path / "cut", wanted)
+    points = [trial.settings["algorithm.learning_rate"] for trial in whole.trials]
+    assert [trial.settings["algorithm.learning_rate"] for trial in cut.trials] == points
+    assert len(set(points)) == 3
+
+
 def test_a_search_that_cannot_be_paid_for_is_refused_with_the_number_that_can(file, tmp_path):
     with pytest.raises(BudgetRefused, match=r"can pay for [1-9] of 30 trials"):
         compose(file, tmp_path / "out", "tune.trials=30", "tune.epsilon=4")

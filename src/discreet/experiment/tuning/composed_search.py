@@ -150,9 +150,9 @@ class ComposedSearch:
         self._keep_best(scored)
         sampler = NextTrial(plan.tune, [(trial.settings, trial.score) for trial in scored])
         while (number := len(scored)) < plan.trials:
-            settings = files.begun_settings(number)
+            settings, next_point = files.begun_settings(number), sampler.ask()
             if settings is None:
-                settings = sampler.ask()
+                settings = next_point
                 files.append({"trial": number, "settings": settings})
             try:
                 trial = self._play_trial(number, settings)

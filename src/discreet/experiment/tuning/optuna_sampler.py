@@ -24,7 +24,8 @@ class NextTrial:
     def __init__(self, tune: Tune, scored: Iterable[tuple[Point, float]] = ()) -> None:
         """Make a sampler that knows the trials that were scored before.
 
-        Its own randomness is fixed, and differs by the number of those trials.
+        Its own randomness is fixed, and it is asked again for each of those trials, so that a search that was
+        interrupted goes on with the points that it would have had without.
 
         Raises:
             MissingExtra: Optuna is not installed, or a library that the sampler needs.
@@ -35,13 +36,13 @@ class NextTrial:
         self._distributions = {name: self._distribution(dimension) for name, dimension in tune.space.items()}
         self._asked: Any = None
         self._told = 0
-        known = list(scored)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a sampler is experimental
-            sampler = getattr(self._optuna.samplers, SAMPLERS.get(tune.sampler, "RandomSampler"))(seed=len(known))
+            sampler = getattr(self._optuna.samplers, SAMPLERS.get(tune.sampler, "RandomSampler"))(seed=0)
             direction = "maximize" if tune.is_maximised else "minimize"
             self._study = self._optuna.create_study(direction=direction, sampler=sampler)
-        for point, score in known:
+        for point, score in scored:
+            self.ask()
             self.tell(point, score)
 
     def ask(self) -> Point:
@@ -54,11 +55,14 @@ class NextTrial:
         return dict(self._asked.params)
 
     def tell(self, point: Point, score: float) -> None:
-        """Tell the score of a point."""
+        """Tell the score of a point: the one that was asked for, or another one that an earlier version chose."""
         self._told += 1
-        if self._asked is not None and self._asked.params == point:
-            self._study.tell(self._asked, score)
+        asked, self._asked = self._asked, None
+        if asked is not None and asked.params == point:
+            self._study.tell(asked, score)
             return
+        if asked is not None:
+            self._study.tell(asked, state=self._optuna.trial.TrialState.FAIL)
         made = self._optuna.trial.create_trial(params=point, distributions=self._distributions, value=score)
         self._study.add_trial(made)
 
