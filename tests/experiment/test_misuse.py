@@ -61,6 +61,10 @@ def with_targets(targets: Any) -> Any:
         ({"model": NamedOutputs()}, "forward() must return one tensor, and returned dict."),
         ({"model": nn.Linear(5, 2)}, "The model can't take inputs of the shape (4,)"),
         ({"model": nn.Linear(4, 1)}, "2 classes need (32, 2). Let its last layer have 2 outputs."),
+        (
+            {"model": nn.Sequential(nn.LazyLinear(2))},
+            "and 0.weight of a lazy layer has none. Call the model once",
+        ),
         ({"model": nn.Flatten()}, "The module has no trainable parameter."),
         (
             {"algorithm": d.pfl},
@@ -152,6 +156,17 @@ def test_what_is_wrong_is_named_before_anything_is_written(
         function(given.pop("model"), given.pop("clients"), **given)
     assert sentence in str(caught.value)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("read", [d.clients_from_csv, d.clients_from_parquet])
+def test_a_table_without_ranges_is_told_what_they_are_and_how_to_write_them(read: Any):
+    with pytest.raises(InvalidInput, match=r"A table needs ranges.*discreet data check .my visits.csv. --client"):
+        read("my visits.csv", client="clinic", label="ill")
+
+
+def test_negative_labels_are_called_negative():
+    with pytest.raises(InvalidInput, match="0 or more, and the training labels are negative, between -3 and -2"):
+        with_targets(LABELS - 3)
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -172,7 +173,7 @@ def clients_from_csv(
     *,
     client: str,
     label: str,
-    ranges: str | Path | Mapping[str, Any],
+    ranges: str | Path | Mapping[str, Any] | None = None,
     test_fraction: float = 0.2,
     validation_fraction: float = 0.0,
     validation_path: str | Path | None = None,
@@ -191,9 +192,8 @@ def clients_from_csv(
         client: The column that names the client of each row.
         label: The column to predict: a class if its range lists `values`, a number if it has `min` and `max`.
         ranges: The public ranges of the columns: a TOML file, or a mapping from column to `{"min": …, "max": …}`,
-            `{"values": […]}`, `{"first": DATE, "last": DATE}`, `{"text_buckets": 64}` or `"ignore"`.
-        test_fraction: The share of each client's rows that is held out for evaluation. 0 holds out none.
-            `{"values": […]}` or `"ignore"`.
+            `{"values": […]}`, `{"first": DATE, "last": DATE}`, `{"text_buckets": 64}` or `"ignore"`. They can't be
+            left out, since ranges that are taken from the data reveal it.
         test_fraction: The share of each client's rows that is held out for evaluation; with a `person`, of the persons,
             with all their rows. 0 holds out none.
         validation_fraction: The share of each client's other rows that is held out for choosing settings.
@@ -229,7 +229,7 @@ def clients_from_csv(
         path=str(path),
         client=client,
         label=label,
-        ranges=_plain_ranges(ranges),
+        ranges=_plain_ranges(ranges, path, client, label),
         test_fraction=test_fraction,
         validation_fraction=validation_fraction,
         validation_path=None if validation_path is None else str(validation_path),
@@ -244,7 +244,7 @@ def clients_from_parquet(
     *,
     client: str,
     label: str,
-    ranges: str | Path | Mapping[str, Any],
+    ranges: str | Path | Mapping[str, Any] | None = None,
     test_fraction: float = 0.2,
     validation_fraction: float = 0.0,
     validation_path: str | Path | None = None,
@@ -289,7 +289,7 @@ def clients_from_parquet(
         path=str(path),
         client=client,
         label=label,
-        ranges=_plain_ranges(ranges),
+        ranges=_plain_ranges(ranges, path, client, label),
         test_fraction=test_fraction,
         validation_fraction=validation_fraction,
         validation_path=None if validation_path is None else str(validation_path),
@@ -299,7 +299,18 @@ def clients_from_parquet(
     return table.load(generator or torch.Generator().manual_seed(0), Paths.default(), person)
 
 
-def _plain_ranges(ranges: str | Path | Mapping[str, Any]) -> str | dict[str, Any]:
+def _plain_ranges(
+    ranges: str | Path | Mapping[str, Any] | None, path: str | Path, client: str, label: str
+) -> str | dict[str, Any]:
+    """Return ranges as a record takes them, or say what they are and how to write them."""
+    if ranges is None:
+        table = shlex.join([str(path), "--client", str(client), "--label", str(label)])
+        raise InvalidInput(
+            "A table needs ranges, which say what is publicly known of each column: the bounds of numbers or dates, "
+            "or the values that may occur.",
+            fix=f"Write a starter file by discreet data check {table} --write-ranges ranges.toml, put public bounds "
+            'into it, and pass ranges="ranges.toml".',
+        )
     return dict(ranges) if isinstance(ranges, Mapping) else str(ranges)
 
 

@@ -130,6 +130,12 @@ class Task:
             raise InvalidInput(
                 f"The {which} labels of a classification must be whole numbers (int64), and are {targets.dtype}."
             )
+        if targets.numel() and int(targets.max()) < 0:
+            raise InvalidInput(
+                f"Labels must be 0 or more, and the {which} labels are negative, between {int(targets.min())} and "
+                f"{int(targets.max())}.",
+                fix="Number the classes from 0.",
+            )
         if targets.numel() and (int(targets.min()) < 0 or int(targets.max()) >= self.classes):
             raise InvalidInput(
                 f"Labels must be between 0 and {self.classes - 1} for {self.classes} classes, and the {which} labels "

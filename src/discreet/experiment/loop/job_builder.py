@@ -224,7 +224,18 @@ def _function_name(function: Callable[..., Any]) -> str:
 
 
 def _count_parameters(module: nn.Module) -> int:
-    """Count the trained parameters, which are the numbers that a client sends."""
+    """Count the trained parameters, which are the numbers that a client sends.
+
+    Raises:
+        InvalidInput: A lazy layer has no parameters yet.
+    """
+    lazy = [name for name, value in module.named_parameters() if isinstance(value, nn.UninitializedParameter)]
+    if lazy:
+        raise InvalidInput(
+            f"Every parameter must have its shape before training, and {lazy[0]} of a lazy layer has none.",
+            fix="Call the model once on a batch of zeros of the right shape, or use a layer with its input size, such "
+            "as torch.nn.Linear(4, 2).",
+        )
     return sum(value.numel() for value in module.parameters() if value.requires_grad)
 
 
