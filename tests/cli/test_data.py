@@ -40,11 +40,12 @@ def replace_row(table: Path, line: int, row: str) -> Path:
     return table
 
 
-def test_a_table_that_fits_is_described(table: Path, discreet: Discreet):
+def test_a_table_that_can_be_read_is_described(table: Path, discreet: Discreet):
     ran = discreet(f"data check {COLUMNS} --json", table)
     assert (ran.code, ran.err) == (0, "")
     found = ran.json
-    assert (found["fits"], found["examples"], found["problems"]) == (True, 61, [])
+    assert (found["readable"], found["examples"], found["problems"]) == (True, 61, [])
+    assert (found["fits"], len(found["remarks"])) == (False, 2)  # as the page says
     assert found["clients"] == {"count": 4, "smallest": 1, "median": 20, "largest": 20}
     assert [(column["name"], column["type"]) for column in found["columns"]] == [
         ("age", "number"),
@@ -73,10 +74,10 @@ def test_ranges_are_held_against_the_data(table: Path, tmp_path: Path, discreet:
     ranges = tmp_path / "ranges.toml"
     ranges.write_text(RANGES)
     found = discreet(f"data check {COLUMNS} --json --ranges {ranges}", table).json
-    assert (found["fits"], found["columns"][0]["outside"]) == (True, 1)
+    assert (found["readable"], found["columns"][0]["outside"]) == (True, 1)
     ranges.write_text(RANGES.replace('"f", "m"', '"f"').replace('note = "ignore"\n', ""))
     ran = discreet(f"data check {COLUMNS} --json --ranges {ranges}", table)
-    assert (ran.code, ran.json["fits"]) == (2, False)
+    assert (ran.code, ran.json["readable"]) == (2, False)
     first, second = ran.json["problems"]
     assert "Column 'note' has no public range" in first
     assert "Line 3, column 'sex' must be one of the listed values (f), and got 'm'" in second
@@ -252,3 +253,22 @@ def test_a_table_fits_once_its_ranges_have_answered_every_remark(tmp_path: Path,
     )
     answered = discreet(f"data check --client who --label y --ranges {ranges}", path).out.splitlines()
     assert answered[-1] == "The table fits."
+    assert discreet("data check --client who --label y --json", path).json["fits"] is False
+    assert discreet(f"data check --client who --label y --ranges {ranges} --json", path).json["fits"] is True
+
+
+def test_a_row_without_a_client_is_no_example_and_its_label_does_not_count(table: Path, discreet: Discreet):
+    replace_row(table, 1, ",20,f,x,1,no")
+    found = discreet(f"data check {COLUMNS} --json", table).json
+    assert found["examples"] == sum(found["label"]["counts"].values()) == 60
+
+
+@pytest.mark.parametrize("day", ["Jan-1985", "Jan-85", "3 Jan 1985", "January 3, 1985"])
+def test_dates_with_the_name_of_a_month_are_dates_and_name_no_persons(tmp_path: Path, discreet: Discreet, day: str):
+    path, ranges = tmp_path / "loans.csv", tmp_path / "ranges.toml"
+    months = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+    days = [day.replace("Jan", months[n % 12]).replace("85", str(10 + n // 12)) for n in range(100)]
+    path.write_text("who,opened,y\n" + "".join(f'a,"{days[n % 100]}",{n % 2}\n' for n in range(300)))
+    (remark,) = discreet(f"data check --client who --label y --write-ranges {ranges} --json", path).json["remarks"]
+    assert "'opened' holds dates: write them as YYYY-MM-DD" in remark
+    assert 'opened = "ignore" # dates: write them as YYYY-MM-DD, then give { first, last }' in ranges.read_text()

@@ -69,7 +69,8 @@ def test_a_large_delta_is_warned_of_before_training_on_the_card_and_in_the_verdi
     [
         ("--unit patient", "--unit must be example, client or person:COLUMN:ROWS[:CLIENTS]"),
         ("--unit person:patient:2:x", "--unit must be example, client or person:COLUMN:ROWS[:CLIENTS]"),
-        ("--unit person:patient:2:0", "clients_at_most: must be at least 1"),
+        ("--unit person:patient:2:0", "CLIENTS in --unit person:COLUMN:ROWS[:CLIENTS] must be at least 1, and got 0"),
+        ("--unit person:patient:0", "ROWS in --unit person:COLUMN:ROWS[:CLIENTS] must be at least 1, and got 0"),
         ("--unit person:name:3", "has no column 'name'"),
         ("--against everyone", "'everyone' is not one of"),
     ],
@@ -108,6 +109,16 @@ def test_ranges_that_are_there_are_checked_and_not_written_again(folder: Path, d
     assert steps[0] == "discreet data check visits.csv --client hospital --label ill --ranges ranges.toml"
     steps = discreet(f"init f.toml --table visits.csv {INIT} --ranges gone.toml --json").json["next"]
     assert steps[0].endswith("--write-ranges gone.toml")
+
+
+def test_ranges_that_were_taken_from_the_data_are_remarked_on(folder: Path, discreet: Discreet) -> None:
+    public = discreet(f"init e.toml --table visits.csv {INIT}").out
+    assert "taken from the data" not in public
+    ranges = (folder / "ranges.toml").read_text()
+    (folder / "ranges.toml").write_text(f"taken_from_data = true\n{ranges}")
+    ran = " ".join(discreet(f"init f.toml --table visits.csv {INIT}").out.split())
+    assert "The ranges in ranges.toml were taken from the data: training refuses them" in ran
+    assert "delete its line taken_from_data" in ran
 
 
 def test_a_table_without_rows_has_no_settings(folder: Path, discreet: Discreet) -> None:

@@ -90,13 +90,13 @@ def check(
         write_starter(findings, write_ranges)
     written = str(write_ranges) if write_ranges is not None else None
     difference = None
-    if non_iid and findings.fits:
+    if non_iid and findings.is_readable:
         from discreet.data.heterogeneity import measure_table_heterogeneity
 
         difference = measure_table_heterogeneity(table, known or starter_ranges(findings), client=client, label=label)
     facts = {"ranges_written": written} | ({"non_iid": difference.facts() if difference else None} if non_iid else {})
     emit(lambda: findings.facts() | facts, lambda: _page(findings, written, difference), as_json=as_json)
-    if not findings.fits:
+    if not findings.is_readable:
         raise typer.Exit(InvalidInput.exit_code)
 
 
@@ -124,7 +124,7 @@ def _page(survey: "Survey", written: str | None, difference: "Heterogeneity | No
         yield ""
     if written is not None:
         yield f"Wrote {written}. {REPLACE}"
-    if survey.fits and survey.remarks:
+    if survey.is_readable and survey.remarks:
         verb = "asks" if len(survey.remarks) == 1 else "ask"
         yield f"The table can be read. {format_count(len(survey.remarks), 'remarks')} above {verb} for a remedy."
     elif survey.fits:

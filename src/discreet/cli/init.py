@@ -48,6 +48,7 @@ def init(
     For your own table, `discreet data check --write-ranges` writes the file of ranges, which you edit. Clip, rate and
     sampling follow from the number of columns, rows and clients.
     """
+    from discreet.data.tables.ranges import load_ranges
     from discreet.experiment.configuration import experiment_schema
     from discreet.experiment.configuration.starter_files import starter_file
 
@@ -61,16 +62,21 @@ def init(
     schema = file.parent / experiment_schema.NAME
     experiment_schema.write_schema(schema)
     steps = [f"discreet plan {file}", f"discreet run {file}"]
-    is_new = not any(path.is_file() for path in (file.parent / ranges, ranges))  # the file of ranges
+    found = next((path for path in (file.parent / ranges, ranges) if path.is_file()), None)
+    is_new = found is None
     if table is not None:
         option = "--write-ranges" if is_new else "--ranges"
         steps.insert(0, f"discreet data check {table} --client {client} --label {label} {option} {ranges}")
     instructions = list(steps)
-    if table is not None and is_new:
+    is_from_data = table is not None and found is not None and load_ranges(found).taken_from_data
+    if table is not None and (is_new or is_from_data):
         by_hand = f"replace the numbers in {ranges} by publicly known ones, and delete its line taken_from_data"
         instructions.insert(1, by_hand)
     page = [
         f"Wrote {file}, and {schema.name}, by which editors complete and check it. Next:",
         *(f"  {step}" for step in instructions),
     ]
-    emit(lambda: {"file": str(file), "schema": str(schema), "next": steps}, lambda: ["\n".join(page)], as_json=as_json)
+    if is_from_data:
+        page.append(f"The ranges in {found} were taken from the data: training refuses them until then.")
+    data = {"file": str(file), "schema": str(schema), "next": steps, "ranges_taken_from_data": is_from_data}
+    emit(lambda: data, lambda: ["\n".join(page)], as_json=as_json)

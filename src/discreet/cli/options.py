@@ -160,6 +160,11 @@ def parse_unit(text: str) -> Unit:
             return "client"
         case ["person", column, *numbers] if column and 1 <= len(numbers) <= 2 and all(map(_is_number, numbers)):
             rows, clients = int(numbers[0]), int(numbers[-1]) if numbers[1:] else 1
+            for name, number in (("ROWS", rows), ("CLIENTS", clients)):
+                if number < 1:
+                    raise InvalidInput(
+                        f"{name} in --unit person:COLUMN:ROWS[:CLIENTS] must be at least 1, and got {number}."
+                    )
             return Person(column=column, at_most=rows, clients_at_most=clients)
     raise InvalidInput(f"--unit must be example, client or person:COLUMN:ROWS[:CLIENTS], and got {text!r}.")
 

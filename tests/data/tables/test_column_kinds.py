@@ -121,7 +121,7 @@ def test_a_task_has_dates_and_texts_as_inputs_and_standardises_dates_alone(tmp_p
 def test_the_check_accepts_them_counts_dates_outside_and_remarks_nothing(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(ROWS + "b,2030-01-01,no,no\n")
     survey = survey_table(open_csv(tmp_path / "t.csv"), client="who", label="ill", ranges=load_ranges(RANGES))
-    assert survey.fits
+    assert survey.is_readable
     assert [column.outside for column in survey.columns] == [1, 0]
     assert not [note for note in survey.notes if "'day'" in note or "'note'" in note]
     (tmp_path / "t.csv").write_text(ROWS.replace("2021-12-31", "31.12.2021"))

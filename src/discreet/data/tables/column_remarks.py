@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 MOST_COUNTED = 1_000_000  # distinct cells that are told apart, to bound memory
 LEAST_REPEATS = 2  # mean number of rows of each name, from which a column may name persons
 MOSTLY = 0.8  # the share of cells from which a column counts as one of dates, or of decimal commas
-DATE = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([T ]\d{1,2}:\d{2}.*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})( .*)?")
+MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+DATE = re.compile(
+    r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([T ]\d{1,2}:\d{2}.*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})( .*)?"
+    rf"|(\d{{1,2}}[-/. ]+)?{MONTH}[-/. ]+(\d{{4}}|\d{{2}})|{MONTH} \d{{1,2}},? \d{{4}}",
+    re.IGNORECASE,
+)
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 DECIMAL_COMMA = re.compile(r"[-+]?\d{1,3}(\.\d{3})*,\d+|[-+]?\d+,\d+")
 INFINITE = frozenset({"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"})

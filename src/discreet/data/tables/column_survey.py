@@ -109,7 +109,7 @@ class ColumnSurvey:
     @property
     def names_persons(self) -> bool:
         """Whether the cells are probably names of persons, or their numbers: many of them, each in several rows."""
-        if not self.kinds.names_persons or self.distinct <= MOST_VALUES:
+        if not self.kinds.names_persons or self.kinds.are_dates or self.distinct <= MOST_VALUES:
             return False
         if self.type != "number":
             return self.type == "text"

@@ -84,6 +84,8 @@ def _reason_to_ignore(column: ColumnSurvey, numeric: bool, names_persons: bool) 
         return "it has no values"
     if column.kinds.have_decimal_commas:
         return "numbers with a decimal comma: write them with a decimal point, then give { min, max }"
+    if column.kinds.are_dates and column.type == "text":
+        return "dates: write them as YYYY-MM-DD, then give { first, last }"
     if names_persons:
         return "it probably names persons"
     if column.type == "text":

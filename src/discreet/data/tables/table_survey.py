@@ -31,6 +31,7 @@ class Survey:
         sizes: The number of rows of each client.
         columns: The statistics of the feature columns.
         label: The statistics of the label.
+        labels: How many examples have each label; a row without a client is no example.
         problems: What must be corrected before training. Empty if the data fits.
         remarks: What the owner should do something about, each with its remedy.
         notes: What else the owner should know.
@@ -40,21 +41,28 @@ class Survey:
     sizes: dict[str, int]
     columns: tuple[ColumnSurvey, ...]
     label: ColumnSurvey
+    labels: dict[str, int]
     problems: tuple[str, ...]
     remarks: tuple[str, ...]
     notes: tuple[str, ...]
 
     @property
-    def fits(self) -> bool:
+    def is_readable(self) -> bool:
         """Whether the table can be trained on."""
         return not self.problems
+
+    @property
+    def fits(self) -> bool:
+        """Whether the table can be trained on as it is: no remark asks for a remedy."""
+        return self.is_readable and not self.remarks
 
     def facts(self) -> dict[str, Any]:
         """Return the result as plain data, for JSON."""
         sizes = sorted(self.sizes.values()) or [0]
-        labels = dict(sorted(self.label.seen.items())) if self.label.distinct <= MOST_VALUES else None
+        labels = dict(sorted(self.labels.items())) if self.label.distinct <= MOST_VALUES else None
         return {
             "file": self.path,
+            "readable": self.is_readable,
             "fits": self.fits,
             "examples": sum(sizes),
             "clients": {
@@ -85,9 +93,10 @@ def survey_table(
     """
     features = [(index, ColumnSurvey(name)) for index, name in table.features(client, label)]
     target, client_column = ColumnSurvey(label), table.columns.index(client)
-    surveyed = [*features, (table.columns.index(label), target)]
+    label_column = table.columns.index(label)
+    surveyed = [*features, (label_column, target)]
     problems, known = _check_ranges(table, ranges, client=client, label=label)
-    sizes: Counter[str] = Counter()
+    sizes, labels = Counter[str](), Counter[str]()
     nameless: list[int] = []
     hashes, copies = set[int](), 0
     try:
@@ -96,6 +105,8 @@ def survey_table(
                 nameless.append(line)
             else:
                 sizes[row[client_column]] += 1
+                if (value := row[label_column]) in labels or (len(labels) <= MOST_VALUES and not is_missing(value)):
+                    labels[value] += 1
             if len(hashes) < MOST_COUNTED:
                 copies += hash(row) in hashes
                 hashes.add(hash(row))
@@ -135,7 +146,9 @@ def survey_table(
             "refuses them, unless it gets --accept-data-ranges."
         )
     columns = tuple(column for _, column in features)
-    return Survey(str(table.path), dict(sizes), columns, target, tuple(problems), tuple(remarks), tuple(notes))
+    return Survey(
+        str(table.path), dict(sizes), columns, target, dict(labels), tuple(problems), tuple(remarks), tuple(notes)
+    )
 
 
 def _check_ranges(
