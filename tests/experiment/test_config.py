@@ -22,7 +22,7 @@ from discreet.experiment.configuration.run_settings import (
     SettingKeywords,
     Settings,
 )
-from discreet.experiment.configuration.toml_document import build_record, parse_toml
+from discreet.experiment.configuration.toml_document import build_record, override_values, parse_toml
 from discreet.trust import Trust
 from tests.small_experiment import PrepareJob
 
@@ -105,6 +105,7 @@ def test_the_resolved_experiment_reads_back_as_the_same_with_its_noise(prepare: 
         ("dtype=float16", "'float32' or 'float64'"),
         ("algorithm=pfl", "algorithm must be a table, and got 'pfl'"),
         ("rounds.a=1", "'rounds' is a value, not a table"),
+        ('tune.space."algorithm.lr={low=1}', "--set needs NAME=VALUE, and got"),
         ("rounds", "--set needs NAME=VALUE, and got 'rounds'"),
     ],
 )
@@ -113,6 +114,11 @@ def test_what_is_wrong_is_said_with_what_is_allowed(override: str, said: str, sm
         experiment_file.load_experiment(small, (override,))
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_name_with_a_dot_is_set_in_quotes_as_in_toml():
+    changed = override_values("", ['tune.space."algorithm.clip_norm"={low=1, high=2}', "tune.space.'a=b' = 3"])
+    assert parse_toml(changed, "x") == {"tune": {"space": {"algorithm.clip_norm": {"low": 1, "high": 2}, "a=b": 3}}}
 
 
 @pytest.mark.parametrize(

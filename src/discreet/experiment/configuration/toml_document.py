@@ -1,5 +1,6 @@
 """Read, change and write TOML documents, and build records from them."""
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
@@ -12,6 +13,8 @@ from discreet.errors import InvalidInput
 from discreet.validation_errors import describe_file_error
 
 T = TypeVar("T")
+NAME_PART = re.compile(r""" *("[^"]*"|'[^']*'|[^.="']+) *""")
+SETTING = re.compile(rf"(?P<name>{NAME_PART.pattern}(?:\.{NAME_PART.pattern})*)=(?P<value>.*)", re.DOTALL)
 
 
 def parse_toml(text: str, name: str) -> dict[str, Any]:
@@ -41,12 +44,14 @@ def format_toml(data: Mapping[str, Any]) -> str:
 
 
 def override_values(text: str, settings: Iterable[str]) -> str:
-    """Set each `a.b=value` in a document and keep its comments. A value is TOML, and text needs no quotes."""
+    """Set each `a.b=value` in a document and keep its comments.
+
+    A name is a key of TOML: a part that has a dot stands in quotes. A value is TOML, and text needs no quotes.
+    """
     document = tomlkit.parse(text)
     for setting in settings:
-        path, equals, value = setting.partition("=")
-        names = path.strip().split(".")
-        if not equals or not all(names):
+        names, value = _split_setting(setting)
+        if not all(names) or value is None:
             raise InvalidInput(
                 f"--set needs NAME=VALUE, and got {setting!r}.", fix="For example: --set privacy.epsilon=1"
             )
@@ -57,6 +62,15 @@ def override_values(text: str, settings: Iterable[str]) -> str:
                 raise InvalidInput(f"{setting}: {name!r} is a value, not a table.")
         table[names[-1]] = _parse_value(value.strip())
     return tomlkit.dumps(document)
+
+
+def _split_setting(setting: str) -> tuple[list[str], str | None]:
+    """Split a setting into the parts of its name and its value. The value is None if there is no such name."""
+    found = SETTING.fullmatch(setting)
+    if found is None:
+        return [], None
+    parts = [part[1:-1] if part[:1] in ("'", '"') else part.strip() for part in NAME_PART.findall(found["name"])]
+    return parts, found["value"]
 
 
 def build_record(kind: type[T], data: Any) -> T:
