@@ -23,6 +23,7 @@ from discreet.algorithms.standardisation import moment_deviation
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.job import Job
+from discreet.experiment.loop.sum_odds import run_odds
 from discreet.experiment.loop.training_loop import start_loop
 from discreet.experiment.metrics import CONSTANT
 from discreet.models.networks.linear import Linear
@@ -126,6 +127,12 @@ def test_the_moments_have_the_noise_that_is_counted(tmp_path: Path) -> None:
         draws.append(((centre[:2] - exact) / deviation).square())
     total = float(torch.stack(draws).sum())
     assert chi2.ppf(5e-7, 800) < total < chi2.ppf(1 - 5e-7, 800)
+
+
+def test_the_card_names_the_rounds_and_the_sum_before_them(tmp_path: Path) -> None:
+    lines = {count: run_odds(build_job(tmp_path, changes=DDP).terms, count) for count in (1, 20)}
+    assert lines[20][0].startswith("Over 20 rounds and the sum that standardises the columns before them, a sum leaves")
+    assert lines[1][0].startswith("Over 1 round and the sum that standardises the columns before it, a sum leaves")
 
 
 def test_the_ledger_the_card_and_the_plan_count_the_moments(tmp_path: Path, discreet: Discreet) -> None:

@@ -70,6 +70,21 @@ def test_three_assumptions_have_somebody_who_must_check_them(run: Path):
     assert simulated.checks[1][0].source == "machine"
 
 
+def test_each_of_the_three_has_one_box_however_many_must_check_it(run: Path):
+    made = card("example", "server", Line("One process plays all.", "machine"), Line("It holds the noise.", "machine"))
+    checks = write_brief(with_cards(run, made)).checks
+    page = brief_page.render_page(with_cards(run, made))
+    assert (len(checks), sum(map(len, checks))) == (3, 4)  # machine and server must check the noise
+    assert page.count(fill("brief.check_label")) == 3
+
+
+def test_one_round_is_a_round(run: Path):
+    (run / "rounds.jsonl").write_text((run / "rounds.jsonl").read_text().splitlines(keepends=True)[0])
+    text = Reader(brief_page.render_page(read_run(run))).text
+    assert "1 rounds" not in text
+    assert "after 1 round;" in text
+
+
 def test_the_secure_sum_and_public_ranges_are_among_the_three(run: Path):
     lines = (
         Line("One row each.", "owner"),
@@ -194,7 +209,7 @@ def test_it_prints_a_line_to_sign_for_everybody_who_must_check(run: Path):
         "How well",
         "Which data",
         "Which period",
-        "Three assumptions that somebody must check",
+        "Three things that somebody must check",
         "Not covered",
         "Who signs",
     ]

@@ -42,7 +42,7 @@ def report(
     report.html shows everything: guarantee, accuracy, update norms. With --public, report-public.html shows the
     guarantee and the privacy spent, and leaves out accuracy, norms and counts, so it may be given to anyone if the
     guarantee is certified and the ledger intact. With --brief, brief.html says on one page who is protected from whom
-    and how well, which three assumptions somebody must check, and what is not covered, with lines to sign; the full
+    and how well, which three things somebody must check, and what is not covered, with lines to sign; the full
     report is written beside it, with --out as FILE-report.html. Each is one file that loads nothing from elsewhere.
     """
     from discreet.experiment.run_directory.run_data import read_run

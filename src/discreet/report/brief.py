@@ -36,7 +36,7 @@ class Brief:
         data: Which data.
         period: Which period.
         quality: How good the model is. Empty in public.
-        checks: The three assumptions that somebody must check, each as one line for everyone who must.
+        checks: The three things that somebody must check: each has one line for everyone who must check it.
         notes: Sentences to read with the assumptions.
         not_covered: What the guarantee does not cover.
         others: Further guarantees of the run.
@@ -166,23 +166,28 @@ def _describe_data(run: RunData) -> str:
 def _describe_training(run: RunData) -> Iterator[str]:
     """Yield when the model was trained, and for how many rounds; both are public."""
     started, rounds = run.environment.get("started"), f"{len(run.rounds):,}"
+    is_one = len(run.rounds) == 1
     if isinstance(started, str):
-        yield fill("brief.trained", started=started[:16].replace("T", " "), rounds=rounds)
+        day = started[:16].replace("T", " ")
+        yield fill("brief.trained_one_round" if is_one else "brief.trained", started=day, rounds=rounds)
     else:
-        yield fill("brief.rounds_only", rounds=rounds)
+        yield fill("brief.rounds_only_one_round" if is_one else "brief.rounds_only", rounds=rounds)
 
 
 def _describe_quality(run: RunData) -> str:
     for name, series in run.metrics().items():
         last = max(series)
         return fill(
-            "brief.uncovered_metric", metric=name, value=charts.format_metric(name, series[last]), rounds=f"{last:,}"
+            "brief.uncovered_metric_one_round" if last == 1 else "brief.uncovered_metric",
+            metric=name,
+            value=charts.format_metric(name, series[last]),
+            rounds=f"{last:,}",
         )
     return ""
 
 
 def _list_checks(card: Guarantee | None, run: RunData) -> tuple[tuple[Line, ...], ...]:
-    """List the three assumptions: about the data, about the noise, and about everything else."""
+    """List the three things to check: about the data, about the noise, and about everything else."""
     if card is None:
         return tuple((Line(fill(f"brief.unprotected.{source}"), source),) for source in UNPROTECTED)
     noise = fill("assumes.fresh_noise_but_share" if card.view == "client" else "assumes.fresh_noise")

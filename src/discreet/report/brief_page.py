@@ -1,10 +1,11 @@
 """The brief of a run as a page that prints on one sheet of A4: brief.html, written from the run directory alone."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from discreet.experiment.run_directory.run_data import RunData, read_run
+from discreet.privacy.card_lines import Line
 from discreet.report.attack_picture import attack_pictures
 from discreet.report.brief import Brief, write_brief
 from discreet.report.markup import Html, bullet_list, join, tag
@@ -93,18 +94,15 @@ def _quality(brief: Brief) -> Iterable[Html]:
 
 
 def _checks(brief: Brief) -> Html:
-    """List who must check what, each in a paragraph of their own with a line for a mark."""
+    """List what must be checked, each with one line for a mark, and in it a paragraph for everyone who must check."""
     blank = tag("span", fill("brief.check_label"), " ", tag("i", class_="blank"), class_="mark")
-    return tag(
-        "ol",
-        *(
-            tag(
-                "li",
-                *(tag("p", tag("strong", fill(f"who.{line.source}")), ": ", str(line), " ", blank) for line in lines),
-            )
-            for lines in brief.checks
-        ),
-    )
+    return tag("ol", *(tag("li", *_paragraphs(lines, blank)) for lines in brief.checks))
+
+
+def _paragraphs(lines: Sequence[Line], end: Html) -> Iterator[Html]:
+    for number, line in enumerate(lines, start=1):
+        mark = (" ", end) if number == len(lines) else ()
+        yield tag("p", tag("strong", fill(f"who.{line.source}")), ": ", str(line), *mark)
 
 
 def _signatures(brief: Brief) -> Html:

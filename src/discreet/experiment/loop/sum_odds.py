@@ -16,11 +16,13 @@ class SumOdds:
     """How likely the sums of one run fail.
 
     Attributes:
-        sums: Number of sums.
+        rounds: Number of rounds.
+        sums: Number of rounds that the odds count: the sum that standardises columns counts for at most two.
         graph: The random graph on which clients share masks. None if every client shares masks with every other.
         failures: The odds of a wrap-around and of inexact draws. None for sums of real numbers.
     """
 
+    rounds: int
     sums: int
     graph: Degree | None
     failures: FailureOdds | None
@@ -43,12 +45,12 @@ class TrialNumber:
 
 def find_sum_odds(terms: Terms, counted: int) -> SumOdds:
     """Return the odds over the first `counted` rounds of a run."""
-    sums = counted if terms.algorithm.standardisation is None else counted + 2  # moments count for at most two rounds
+    sums = counted if terms.algorithm.standardisation is None else counted + 2
     graph = None
     if terms.algorithm.aggregation.is_secure and terms.algorithm.mechanism.integer_shares is not None:
         degree = terms.settings.engine.mask_degree(terms.algorithm, terms.population)
         graph = None if degree is None or degree.assumptions is None else degree
-    return SumOdds(sums, graph, find_failure_odds(terms.algorithm, terms.population, sums))
+    return SumOdds(counted, sums, graph, find_failure_odds(terms.algorithm, terms.population, sums))
 
 
 def run_odds(terms: Terms, counted: int) -> list[Line]:
@@ -73,17 +75,20 @@ def search_odds(trials: Sequence[Terms], number: TrialNumber) -> list[Line]:
 
 
 def _describe_run(odds: SumOdds) -> Iterator[str]:
-    rounds = f"{odds.sums:,}"
+    rounds = f"{odds.rounds:,}"
     if odds.graph is not None:
         chance = round_up(odds.graph_chance, 2)
         yield fill("assumes.mask_graph", rounds=rounds, probability=chance, **_graph_words(odds.graph))
     if odds.failures is not None:
-        yield fill(
-            "assumes.wraparound_one_round" if odds.sums == 1 else "assumes.wraparound",
-            rounds=rounds,
-            bits=str(odds.failures.ring_bits),
-            probability=round_up(odds.failures.wraparound, 2),
-        )
+        chance = round_up(odds.failures.wraparound, 2)
+        words = {"rounds": rounds, "bits": str(odds.failures.ring_bits), "probability": chance}
+        if odds.sums > odds.rounds:
+            is_one = odds.rounds == 1
+            yield fill(
+                "assumes.wraparound_standardised_one_round" if is_one else "assumes.wraparound_standardised", **words
+            )
+        else:
+            yield fill("assumes.wraparound_one_round" if odds.rounds == 1 else "assumes.wraparound", **words)
         if odds.failures.inexact_draws is not None:
             yield fill("assumes.poisson_draws", probability=round_up(odds.failures.inexact_draws, 2))
 
