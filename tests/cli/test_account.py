@@ -141,6 +141,14 @@ def test_noise_is_found_for_a_group(discreet: Discreet):
     assert 1.99 < answer["epsilon"] <= 2
 
 
+def test_the_help_names_the_relation_that_is_used_and_that_a_file_of_curves_is_replaced(discreet: Discreet):
+    shown = " ".join(discreet("account randomised-response --help").out.split())
+    assert "default: replace for answers and sampling without replacement" in shown
+    assert "An existing file is replaced." in shown
+    answer = discreet("account randomised-response --categories 2 --random-share 0.5 --json").json
+    assert answer["relation"] == "replace"
+
+
 def test_the_second_engine_confirms(discreet: Discreet):
     answer = discreet("account gaussian --noise-multiplier 1 --sampling-rate 0.1 --check --json").json
     assert answer["second_engine"]["epsilon"] == pytest.approx(answer["epsilon"], rel=1e-2)

@@ -1,6 +1,7 @@
 """`discreet predict` and `run.predict`: new rows, from the run directory alone."""
 
 import csv
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,14 @@ def test_what_does_not_fit_is_named_and_nothing_is_written(
     code, error, written = predict(discreet, moved_run, text, tmp_path)
     assert (code, written) == (2, [])
     assert problem in error
+
+
+def test_a_pipe_is_told_that_a_file_is_needed(moved_run: Path, tmp_path: Path, discreet: Discreet) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name, what in (("pipe", "a pipe or a device, which can be read only once"), ("", "a folder")):
+        ran = discreet(f"predict {moved_run} {tmp_path / name}")
+        assert ran.code == 2
+        assert f"is {what}. Save the table to a file." in " ".join(ran.err.split())
 
 
 def test_a_file_is_not_overwritten(moved_run: Path, tmp_path: Path, discreet: Discreet) -> None:

@@ -84,6 +84,12 @@ def test_what_all_rows_share_is_said_once():
     ]
 
 
+def test_a_chart_speaks_of_standard_errors_only_if_it_has_some():
+    one, three = [row(result(), rate="1")], [row(result(0.8), result(0.82), result(0.84), rate="1")]
+    assert "standard errors" not in comparison_charts.metric_chart(one, "accuracy").title
+    assert "standard errors" in comparison_charts.metric_chart(three, "accuracy").title
+
+
 def test_fields_that_end_alike_keep_their_whole_names():
     both = Row("a", {"server.rate": "1", "algorithm.rate": "2"}, [], 1)
     assert [each.heading for each in columns([both])][1:3] == ["server.rate", "algorithm.rate"]

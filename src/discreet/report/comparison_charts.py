@@ -29,13 +29,14 @@ def chart_note(rows: Sequence[Row]) -> str:
 
 
 def metric_chart(rows: Sequence[Row], metric: str) -> Panel:
-    """Return the chart of a metric after the last round, with standard errors.
+    """Return the chart of a metric after the last round, with standard errors where there are several seeds.
 
     Rows that promise different things have different symbols, and the legend says what each promises.
     """
     title, swept = f"{capitalize(metric)} after the last round", list(rows[0].swept)
+    errors = ", with standard errors" if any(row.standard_error is not None for row in rows) else ""
     if not swept:
-        return _dot_chart(rows, metric, f"{title}{_ERRORS}")
+        return _dot_chart(rows, metric, f"{title}{errors}")
     x_field, *others = swept
     is_apart = differ_in_promise(rows, x_field)
     positions = _positions(list(dict.fromkeys(row.swept[x_field] for row in rows)))
@@ -48,7 +49,7 @@ def metric_chart(rows: Sequence[Row], metric: str) -> Panel:
         }
     low, high = min(positions.values()), max(positions.values())
     return Panel(
-        f"{title} by {x_field}{_ERRORS}",
+        f"{title} by {x_field}{errors}",
         short_names(swept)[x_field],
         "",
         tuple(_metric_curve(name, cells) for name, cells in series.items()),
@@ -86,6 +87,3 @@ def _positions(values: list[str]) -> dict[str, float]:
 def _join_fields(row: Row, names: Mapping[str, str]) -> str:
     """Name a row by its experiment and its values of some swept fields, given as path and name."""
     return ", ".join([row.name, *(f"{name} {row.swept[path]}" for path, name in names.items())])
-
-
-_ERRORS = ", with standard errors"

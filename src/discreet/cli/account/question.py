@@ -55,7 +55,7 @@ CurveFile: TypeAlias = Annotated[
         metavar="FILE",
         callback=_check_curve,
         help="Write epsilon at each delta, and the errors of the best test; FILE ends in .csv, .json, .svg, .pdf, .png "
-        "or .html.",
+        "or .html. An existing file is replaced.",
     ),
 ]
 SampledStep: TypeAlias = (
@@ -112,8 +112,9 @@ class Question:
     relation: Annotated[
         RelationWord | None,
         Option(
-            show_default="add-or-remove",
-            help="Which data sets are neighbours; sampling without replacement and answers allow only replace.",
+            show_default="replace for answers and sampling without replacement, which allow no other; else "
+            "add-or-remove",
+            help="Which data sets are neighbours.",
         ),
     ] = None
     check: Annotated[bool, Option("--check", help="Confirm the result with dp-accounting; takes a second.")] = False

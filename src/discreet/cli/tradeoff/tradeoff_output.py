@@ -26,7 +26,8 @@ PictureFile: TypeAlias = Annotated[
         "--picture",
         metavar="FILE",
         callback=_check_path,
-        help="Draw the curves into this file; its ending decides: .png, .svg, .pdf or .html.",
+        help="Draw the curves into this file; its ending decides: .png, .svg, .pdf or .html. An existing file is "
+        "replaced.",
     ),
 ]
 

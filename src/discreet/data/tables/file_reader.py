@@ -45,6 +45,9 @@ def open_parquet(path: Path) -> Table:
 
 
 def _read_first_bytes(path: Path) -> bytes:
+    if path.exists() and not path.is_file():
+        what = "a folder" if path.is_dir() else "a pipe or a device, which can be read only once"
+        raise InvalidInput(f"A table must be an ordinary file, and {path} is {what}.", fix="Save the table to a file.")
     if not path.is_file():
         raise InvalidInput(f"There is no file {path}.")
     try:
