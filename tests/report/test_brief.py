@@ -243,7 +243,7 @@ def test_a_ledger_that_is_not_the_cards_and_files_that_cannot_be_read_are_warned
     ledger = run / "ledger.jsonl"
     ledger.write_text("".join(ledger.read_text().splitlines(keepends=True)[:-1]))
     (cut,) = write_brief(read_run(run)).warnings
-    assert "not the one that the card names, or entries are missing" in cut
+    assert "not the one that the card names, or lacks entries" in cut
     ledger.write_text(ledger.read_text().replace("example", "exemple"))
     (broken,) = write_brief(read_run(run)).warnings
     assert "The ledger was changed or can't be read" in broken
