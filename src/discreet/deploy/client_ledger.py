@@ -12,6 +12,7 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
 from discreet.algorithms.standardisation import PREPARATION
 from discreet.deploy.certificates import read_key
+from discreet.deploy.ledger_counter import LedgerCounter
 from discreet.deploy.owner_price import price_releases
 from discreet.deploy.policy import PERIODS, Period, Policy, PolicyRefusal, period_name
 from discreet.durable_files import OWNER, write_durably
@@ -65,6 +66,7 @@ class ClientLedger:
     def __init__(self, folder: Path, policy: Policy, tuned_to: Event | None) -> None:
         self._folder, self._policy, self._tuned_to = folder / policy.ledgers, policy, tuned_to
         self._note_path = folder / "counting.json"
+        self._counter = LedgerCounter(folder / "counter.json")
         self._open_ledgers: dict[Path, Ledger] = {}  # each chain is read once in full, then only its end
         self._modes: dict[Path, Mode] = {}
         self._last_ledger: Ledger | None = None  # the ledger that counted last
@@ -81,19 +83,27 @@ class ClientLedger:
         Raises:
             BudgetRefused: They would exceed a budget.
             PolicyRefusal: There are none, or the budgets can't count them, or the ledger is not the one of this day.
+            LedgerDamaged: The ledger is older than this node's counter of it, or was changed.
         """
         if not releases:
             raise PolicyRefusal("The algorithm adds no noise, so it protects nobody, and no budget can count it.")
         try:
             ledger = self.open_ledger(day)
+            self._counter.prepare()
             self._write_note(day)
             ticket = ledger.reserve(f"node {self._node_id} {key}", releases)
+            self._counter.advance(ledger)
             self._last_ledger = ledger
-            return lambda: ledger.commit(ticket, releases)
         except BudgetRefused as refusal:
             raise BudgetRefused(f"This node's own ledger refuses: {refusal.problem}", fix=refusal.fix) from None
         except Unsupported as unread:
             raise _unprotected_error(unread) from None
+
+        def commit() -> None:
+            ledger.commit(ticket, releases)
+            self._counter.advance(ledger)
+
+        return commit
 
     def check(self, day: date, releases: Sequence[Release]) -> None:
         """Refuse what `reserve` would refuse on this day whatever was spent, without creating a ledger."""
@@ -132,6 +142,7 @@ class ClientLedger:
         if path not in self._open_ledgers:
             self._open_ledgers[path] = Ledger.open(path)
         ledger = self._open_ledgers[path]
+        self._counter.check(ledger)
         if set(ledger.budgets) != set(self._policy.budgets):
             raise PolicyRefusal(
                 f"The budgets in policy.toml must be those that {path.name} was created with, and they differ.",
@@ -158,8 +169,12 @@ class ClientLedger:
                 )
 
     def _write_note(self, day: date) -> None:
-        """Store the ledger's name and the day in the client's folder, before anything is counted."""
-        noted = {"ledger": _ledger_path(self._folder, self._policy.period, day).name, "day": day.isoformat()}
+        """Store the ledger's name and the day in the client's folder, before anything is counted.
+
+        From then on the node's counter must be there too.
+        """
+        ledger = _ledger_path(self._folder, self._policy.period, day).name
+        noted = {"ledger": ledger, "day": day.isoformat(), "counter": self._counter.path.name}
         content = json.dumps(noted).encode()
         if not self._note_path.exists() or self._note_path.read_bytes() != content:
             write_durably(self._note_path, content, OWNER)
@@ -169,7 +184,9 @@ class ClientLedger:
         if not self._note_path.exists():
             return
         noted = json.loads(self._note_path.read_bytes())
-        if noted["ledger"] == path.name and not path.exists():
+        if "counter" in noted:  # notes of older versions have none
+            self._counter.check_presence()
+        if (noted["ledger"] == path.name or self._counter.knows(path)) and not path.exists():
             raise PolicyRefusal(
                 f"{path.name}, in which this node has counted, is gone.",
                 fix="Put it back, or correct `ledgers` in policy.toml. Without it nobody knows what was spent.",

@@ -234,6 +234,12 @@ class Ledger:
                 )
             return self._chain_summary(tally)
 
+    def durable_end(self) -> tuple[int, str]:
+        """Return the number of records and the hash of the last one, after flushing them to the disk."""
+        with self._locked_tally(to_write=False):
+            self._log.sync()
+            return self._log.length, self._log.head
+
     def summary(self, *, by_client: bool = False) -> dict[str, Any]:
         """Return the state of the ledger as plain data: its chain, its reservations and the spending of each budget.
 
