@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from discreet.deploy.certificates import is_node_key
+from discreet.durable_files import write_durably
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
 from discreet.part import Count, Flag, part, to_plain
@@ -114,8 +115,8 @@ def read_record(kind: Any, path: Path) -> Any:
 
 
 def write_record(record: Any, path: Path) -> None:
-    """Write a record as a TOML file, which `read_record` reads."""
-    path.write_text(toml_document.format_toml(to_plain(record)), encoding="utf-8")
+    """Write a record as a TOML file, which `read_record` reads. A crash leaves the old file or the new one."""
+    write_durably(path, toml_document.format_toml(to_plain(record)).encode())
 
 
 def _read_card(path: Path, name: str) -> Card:

@@ -13,6 +13,7 @@ from discreet.deploy.deployment import Card, write_record
 from discreet.deploy.learner import load_client_data
 from discreet.deploy.policy import POLICY_FILE, ClientFolder, Period
 from discreet.deploy.policy_template import write_policy
+from discreet.durable_files import write_durably
 from discreet.errors import InvalidInput
 from discreet.experiment.promise.data_ranges import check_accepted
 from discreet.experiment.run_directory.run_record import check_path_is_free, explain_os_errors
@@ -60,7 +61,7 @@ def enroll(
             identity=certificates.write_signing_key(folder / "identity.key"),
         )
         certificates.write_key(folder / "noise.key")
-        (folder / POLICY_FILE).write_text(text, encoding="utf-8")
+        write_durably(folder / POLICY_FILE, text.encode())
         write_record(card, folder / f"{client}.toml")
     return card
 

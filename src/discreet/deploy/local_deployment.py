@@ -13,6 +13,7 @@ from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.enrolment import enroll
 from discreet.deploy.peer_cards import PeerCards
 from discreet.deploy.policy import POLICY_FILE
+from discreet.durable_files import write_durably
 from discreet.errors import InvalidInput
 
 CLIENTS_FOLDER = "clients"  # contains a folder for each client
@@ -61,7 +62,7 @@ def _write_rehearsal(app: AppFolder, rehearsal: DeploymentFolder) -> None:
         text = policy.read_text(encoding="utf-8")
         for line in REHEARSAL_PERMISSIONS:
             text = text.replace(line, line.replace("false", "true"))
-        policy.write_text(text, encoding="utf-8")
+        write_durably(policy, text.encode())
         folders.append(folder)
     for folder in folders:
         cards = PeerCards.open(folder)

@@ -3,9 +3,11 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from discreet.deploy.deployment_folder import DeploymentFolder
+from discreet.durable_files import OWNER, write_durably
 
 NODE_NUMBER = re.compile(r"SuperNode (\d+) registered")  # in the output of `flwr supernode register`
 
@@ -22,7 +24,7 @@ def store_node_number(root: DeploymentFolder, name: str, output: str) -> None:
     """Store the number of a client's node, read from the output of Flower's registration command."""
     if (match := NODE_NUMBER.search(output)) is not None:
         path = root.server / "nodes.json"
-        path.write_text(json.dumps({**_node_numbers(root), name: match[1]}), encoding="utf-8")
+        write_durably(path, json.dumps({**_node_numbers(root), name: match[1]}).encode(), OWNER)
 
 
 def add_client_names(root: DeploymentFolder, nodes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -43,6 +45,17 @@ def client_status(root: DeploymentFolder, nodes: Sequence[Mapping[str, Any]]) ->
 
 
 def _node_numbers(root: DeploymentFolder) -> dict[str, str]:
-    path = root.server / "nodes.json"
-    numbers: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return numbers
+    return read_names(root.server / "nodes.json")
+
+
+def read_names(path: Path) -> dict[str, str]:
+    """Read a file with a text for each client, empty if there is none.
+
+    A file that can't be read is empty too: older versions left one if they were killed, and the SuperLink knows its
+    nodes without it.
+    """
+    try:
+        known = json.loads(path.read_bytes()) if path.exists() else {}
+    except ValueError:
+        return {}
+    return known if isinstance(known, dict) else {}

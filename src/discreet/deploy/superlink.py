@@ -11,7 +11,7 @@ from pathlib import Path
 from discreet.deploy import deployment_lock, flower_commands, online_clients
 from discreet.deploy.deployment import Card
 from discreet.deploy.deployment_folder import DeploymentFolder
-from discreet.durable_files import ProcessLock
+from discreet.durable_files import OWNER, ProcessLock, write_durably
 from discreet.errors import InvalidInput, Unsupported
 from discreet.logs import get_log
 
@@ -39,11 +39,9 @@ def write_connection(root: DeploymentFolder, settings: str | None = None) -> Non
         port = probe.getsockname()[1]
         home = root.server / "flower"
         home.mkdir(exist_ok=True)
-        (home / "config.toml").write_text(
-            f'[superlink]\ndefault = "{flower_commands.CONNECTION}"\n\n[superlink.{flower_commands.CONNECTION}]\n'
-            f'address = "127.0.0.1:{port}"\n{settings}',
-            encoding="utf-8",
-        )
+        connection = flower_commands.CONNECTION
+        text = f'[superlink]\ndefault = "{connection}"\n\n[superlink.{connection}]\naddress = "127.0.0.1:{port}"\n'
+        write_durably(home / "config.toml", f"{text}{settings}".encode())
 
 
 @contextmanager
@@ -73,29 +71,35 @@ def run_superlink(
 def register_nodes(root: DeploymentFolder, cards: list[Card], say: Callable[[str], None]) -> None:
     """Register the nodes of these cards at the SuperLink, except those that are registered already."""
     noted = root.server / "registered.json"
-    known: dict[str, str] = json.loads(noted.read_text()) if noted.exists() else {}
+    known = online_clients.read_names(noted)
     asked = {}
     for card in cards:
         if known.get(card.name) == card.node_key:
             continue
         path = root.server / f"{card.name}.pub"
-        path.write_text(f"{card.node_key}\n", encoding="utf-8")
+        write_durably(path, f"{card.node_key}\n".encode())
         arguments = ("supernode", "register", str(path), flower_commands.CONNECTION)
         asked[card.name] = card, flower_commands.start_flower(root, *arguments)
+    answers = {name: _read_answer(process) for name, (_, process) in asked.items()}
     for name, (card, process) in asked.items():
-        try:
-            output, _ = process.communicate(timeout=flower_commands.ANSWER_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            output, _ = process.communicate()
-            output += f"\nthe SuperLink did not answer within {flower_commands.ANSWER_SECONDS:g} seconds."
+        output = answers[name]
         if process.returncode and "already" not in output.lower():
             raise InvalidInput(f"{name} could not be registered: {flower_commands.last_line(output)}")
         known[name] = card.node_key
         online_clients.store_node_number(root, name, output)
+        write_durably(noted, json.dumps(known).encode(), OWNER)
         log.info("client registered", client=name)
         say(f"Registered {name}.")
-    noted.write_text(json.dumps(known), encoding="utf-8")
+
+
+def _read_answer(process: "subprocess.Popen[str]") -> str:
+    """Wait for the output of one of Flower's commands, which is killed if it takes too long."""
+    try:
+        return process.communicate(timeout=flower_commands.ANSWER_SECONDS)[0]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        late = f"\nthe SuperLink did not answer within {flower_commands.ANSWER_SECONDS:g} seconds."
+        return process.communicate()[0] + late
 
 
 def await_superlink(root: DeploymentFolder, alive: Callable[[], bool]) -> None:
