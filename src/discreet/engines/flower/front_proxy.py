@@ -26,6 +26,7 @@ from flwr.supercore.constant import FLEET_HTTP_PUBLIC_KEY_HEADER, FLEET_HTTP_SIG
 from flwr.supercore.date import now
 from flwr.supercore.primitives.asymmetric import bytes_to_public_key, public_key_to_bytes, verify_signature
 
+from discreet.engines.flower.connection_gate import ConnectionGate, GatedServer
 from discreet.errors import InvalidInput
 from discreet.logs import get_log
 
@@ -188,11 +189,12 @@ def run_proxy(
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
         trust_env=False,
     )
-    server = uvicorn.Server(
+    server = GatedServer(
         uvicorn.Config(
             FrontProxy(backend, keys),
             ssl_certfile=str(certificates.own),
             ssl_keyfile=str(certificates.key),
+            loop="asyncio",
             lifespan="off",
             ws="none",
             interface="asgi3",
@@ -201,7 +203,8 @@ def run_proxy(
             access_log=False,
             log_config=None,
             timeout_graceful_shutdown=2,
-        )
+        ),
+        ConnectionGate.for_clients(len(keys)),
     )
     thread = threading.Thread(target=server.run, args=([door],), daemon=True)
     thread.start()
