@@ -57,7 +57,7 @@ def write_certificates(folder: Path, hosts: Sequence[str]) -> None:
 
 
 def check_certificates(folder: Path) -> None:
-    """Check that the files which `write_certificates` wrote are still valid for a TLS server."""
+    """Check that the files which `write_certificates` wrote are still valid for a TLS server, on this day too."""
     authority, own, key = folder / "ca.crt", folder / "server.crt", folder / "server.tls.key"
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
@@ -71,6 +71,25 @@ def check_certificates(folder: Path) -> None:
             f"{own} and {key} are not a certificate and its key, or can't be read.",
             fix="Restore them from their backup.",
         ) from None
+    for path in (authority, own):
+        _check_dates(path, datetime.now(UTC))
+
+
+def _check_dates(path: Path, now: datetime) -> None:
+    certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    if now > certificate.not_valid_after_utc:
+        raise InvalidInput(
+            f"{path} has expired on {certificate.not_valid_after_utc:%Y-%m-%d}, by this machine's clock, which says "
+            f"{now:%Y-%m-%d}: no client would connect.",
+            fix="If the clock is right, create a new deployment with `discreet deploy init`; let each client enroll "
+            "again with --ledgers and its old folder, so that what was spent stays counted.",
+        )
+    if now < certificate.not_valid_before_utc:
+        raise InvalidInput(
+            f"{path} is valid from {certificate.not_valid_before_utc:%Y-%m-%d} on, and this machine's clock says "
+            f"{now:%Y-%m-%d}.",
+            fix="Set the clock.",
+        )
 
 
 def write_node_key(path: Path) -> str:

@@ -1,21 +1,20 @@
 """The client's own ledger: what all servers learned from its data in a period, and the budget that a run needs."""
 
 import hashlib
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
 from discreet.algorithms.standardisation import PREPARATION
 from discreet.deploy.certificates import read_key
+from discreet.deploy.counting_note import CountingNote
 from discreet.deploy.ledger_counter import LedgerCounter
 from discreet.deploy.owner_price import price_releases
 from discreet.deploy.policy import PERIODS, Period, Policy, PolicyRefusal, period_name
-from discreet.durable_files import OWNER, write_durably
 from discreet.errors import BudgetRefused, InvalidInput, Unsupported
 from discreet.privacy.events import Event
 from discreet.privacy.ledger import Budget, Ledger
@@ -65,8 +64,8 @@ class ClientLedger:
 
     def __init__(self, folder: Path, policy: Policy, tuned_to: Event | None) -> None:
         self._folder, self._policy, self._tuned_to = folder / policy.ledgers, policy, tuned_to
-        self._note_path = folder / "counting.json"
         self._counter = LedgerCounter(folder / "counter.json")
+        self._note = CountingNote(folder / "counting.json", self._counter)
         self._open_ledgers: dict[Path, Ledger] = {}  # each chain is read once in full, then only its end
         self._modes: dict[Path, Mode] = {}
         self._last_ledger: Ledger | None = None  # the ledger that counted last
@@ -90,7 +89,7 @@ class ClientLedger:
         try:
             ledger = self.open_ledger(day)
             self._counter.prepare()
-            self._write_note(day)
+            self._note.write(ledger.path, day)
             ticket = ledger.reserve(f"node {self._node_id} {key}", releases)
             self._counter.advance(ledger)
             self._last_ledger = ledger
@@ -154,7 +153,7 @@ class ClientLedger:
         """Return the path of this day's ledger, after checking that no other one counts and that it is not gone."""
         path = _ledger_path(self._folder, self._policy.period, day)
         self._check_period(day)
-        self._check_note(path, day)
+        self._note.check(path, day)
         return path
 
     def _check_period(self, day: date) -> None:
@@ -167,34 +166,6 @@ class ClientLedger:
                     fix="Set it back. "
                     + ("" if period == "ever" else f"Another period may begin after this {period}."),
                 )
-
-    def _write_note(self, day: date) -> None:
-        """Store the ledger's name and the day in the client's folder, before anything is counted.
-
-        From then on the node's counter must be there too.
-        """
-        ledger = _ledger_path(self._folder, self._policy.period, day).name
-        noted = {"ledger": ledger, "day": day.isoformat(), "counter": self._counter.path.name}
-        content = json.dumps(noted).encode()
-        if not self._note_path.exists() or self._note_path.read_bytes() != content:
-            write_durably(self._note_path, content, OWNER)
-
-    def _check_note(self, path: Path, day: date) -> None:
-        """Refuse a ledger that has disappeared, and a clock that was set back: either would begin an empty ledger."""
-        if not self._note_path.exists():
-            return
-        noted = json.loads(self._note_path.read_bytes())
-        if "counter" in noted:  # notes of older versions have none
-            self._counter.check_presence()
-        if (noted["ledger"] == path.name or self._counter.knows(path)) and not path.exists():
-            raise PolicyRefusal(
-                f"{path.name}, in which this node has counted, is gone.",
-                fix="Put it back, or correct `ledgers` in policy.toml. Without it nobody knows what was spent.",
-            )
-        if day < date.fromisoformat(noted["day"]) - timedelta(days=1):
-            raise PolicyRefusal(
-                f"This machine's clock says {day}, and this node has counted on {noted['day']}.", fix="Set the clock."
-            )
 
     def _create(self, path: Path) -> None:
         try:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,8 @@ class ServerLink:
             _end_if_refused(error, self.place)
             if not self.away:
                 log.warning("server is away", address=self.place.address)
-                self.say(f"{self.place.address} is away; waiting for it.")
+                outdated = _outdated_certificate_error(error, self.place)
+                self.say(str(outdated) if outdated else f"{self.place.address} is away; waiting for it.")
             self.away = True
             return None
         if self.away:
@@ -126,8 +128,27 @@ def _end_if_refused(error: httpx.HTTPError, place: SuperLinkAddress) -> None:
         raise InvalidInput(
             f"The server at {place.address} refuses this node: its key {place.key} is not registered there, "
             f"or the clocks of the two differ. It answered {status}: {REFUSAL_REASONS[status]}.",
-            fix="Hand the node's card to the server's operator, who registers it and starts the server again.",
+            fix="Check this machine's clock, and hand the node's card to the server's operator, who registers it and "
+            "starts the server again.",
         )
+
+
+def _outdated_certificate_error(error: httpx.HTTPError, place: SuperLinkAddress) -> InvalidInput | None:
+    """Return what to tell the owner if the server's certificate is not valid on this day, None for another error."""
+    words, day = str(error).lower(), datetime.now(UTC).date()
+    if "certificate has expired" in words:
+        return InvalidInput(
+            f"The certificate of the server at {place.address} has expired, by this machine's clock, which says {day}.",
+            fix="If the clock is right, tell the server's operator, who creates a new deployment; then enroll in it "
+            "with --ledgers and this node's folder.",
+        )
+    if "certificate is not yet valid" in words:
+        return InvalidInput(
+            f"The certificate of the server at {place.address} is not valid yet, by this machine's clock, which says "
+            f"{day}.",
+            fix="Set the clock.",
+        )
+    return None
 
 
 @contextmanager
@@ -182,6 +203,8 @@ def _activate_node(client: FleetHttpClient, public: bytes, place: SuperLinkAddre
                 ) from None
             reason = "it does not accept this node yet" if status < SERVER_ERROR else "it is not ready yet"
         except httpx.TransportError as error:
+            if outdated := _outdated_certificate_error(error, place):
+                raise outdated from None
             if "certificate" in str(error).lower():
                 raise InvalidInput(
                     f"The certificate of the server at {place.address} is not signed by {place.certificate}.",
