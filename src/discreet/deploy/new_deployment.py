@@ -18,6 +18,7 @@ from discreet.deploy.app_folder import CERTIFICATE_FILE, RESOLVED_FILE, public_r
 from discreet.deploy.deployment import CARDS_FOLDER, DEPLOYMENT_FILE, DeclaredClient, Deployment, write_record
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.flower_bundle import BUNDLE_FILES, write_bundle
+from discreet.deploy.request_limit import request_limit, store_request_limit
 from discreet.engines.engine import MIN_SECURE_CLIENTS
 from discreet.engines.engine_table import Flower
 from discreet.errors import InvalidInput
@@ -96,6 +97,8 @@ def _write_folders(
     for path in (app / CARDS_FOLDER, server):
         path.mkdir(parents=True)
     server.chmod(0o700)
+    rounds = source.experiment.rounds
+    store_request_limit(server, request_limit(ready.algorithm, ready.params, len(declared), rounds))
     certificates.write_certificates(server, hosts)
     shutil.copy(server / CERTIFICATE_FILE, app / CERTIFICATE_FILE)
     deployment = Deployment(

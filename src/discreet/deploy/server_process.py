@@ -7,6 +7,7 @@ from pathlib import Path
 
 from discreet.deploy import deployment_lock, flower_commands, superlink
 from discreet.deploy.deployment_folder import DeploymentFolder
+from discreet.deploy.request_limit import read_request_limit
 from discreet.errors import DiscreetError
 from discreet.log_output import environment_settings, write_logs
 
@@ -25,10 +26,11 @@ def run_server(root: DeploymentFolder, listen: str) -> int:
     tls = front_proxy.TlsFiles(server / "ca.crt", server / "server.crt", server / "server.tls.key")
     keys = [card.node_key for card in root.deployment.read_cards(root.app)]
     inner = flower_commands.loopback_address(root)
+    limit = read_request_limit(server) or front_proxy.MAX_REQUEST_BYTES
     with (
         deployment_lock.lock_deployment(root) as held,
         front_proxy.bind_port(listen, port) as door,
-        front_proxy.run_proxy(door, inner, tls, keys) as is_open,
+        front_proxy.run_proxy(door, inner, tls, keys, limit) as is_open,
         superlink.run_superlink(root, flower_commands.superlink_command(root, inner), held) as process,
     ):
         while process.poll() is None and is_open():

@@ -37,7 +37,7 @@ FLEET_CALLS = (  # not (un)register: the server's operator does that
     *("pull-object", "push-object", "confirm-message-received", "get-run", "get-fab"),
 )
 ALLOWED_PATHS = frozenset(f"/v1/fleet/{call}" for call in FLEET_CALLS)
-MAX_REQUEST_BYTES = 2**30  # an object is sent in one request
+MAX_REQUEST_BYTES = 2**30  # where no smaller limit is known; an object is sent in one request
 SILENCE_SECONDS = 30.0  # at most, between two pieces of a request
 # headers about one connection, which must not be forwarded to the other
 CONNECTION_HEADERS = frozenset(
@@ -174,9 +174,13 @@ class TlsFiles:
 
 @contextmanager
 def run_proxy(
-    door: socket.socket, superlink: str, certificates: TlsFiles, node_keys: Iterable[str]
+    door: socket.socket,
+    superlink: str,
+    certificates: TlsFiles,
+    node_keys: Iterable[str],
+    max_bytes: int = MAX_REQUEST_BYTES,
 ) -> Iterator[Callable[[], bool]]:
-    """Run the proxy while the block lasts.
+    """Run the proxy while the block lasts. It takes requests of at most `max_bytes`.
 
     Yields:
         A function that says whether the proxy is still running.
@@ -191,7 +195,7 @@ def run_proxy(
     )
     server = GatedServer(
         uvicorn.Config(
-            FrontProxy(backend, keys),
+            FrontProxy(backend, keys, max_bytes),
             ssl_certfile=str(certificates.own),
             ssl_keyfile=str(certificates.key),
             loop="asyncio",
