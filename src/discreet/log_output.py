@@ -5,7 +5,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from decimal import ROUND_CEILING, Context
@@ -144,6 +144,32 @@ def _file_handler(path: Path) -> logging.Handler:
         raise InvalidInput(
             f"The log file {path} can't be written to ({error.strerror}).", fix="Name a file in a folder of your own."
         ) from None
+
+
+class EventHandler(logging.Handler):
+    """Pass the sentence of each event to a function, without its fields."""
+
+    def __init__(self, hear: Callable[[str], None]) -> None:
+        super().__init__(logging.INFO)
+        self._hear = hear
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._hear(str(record.msg))
+
+
+@contextmanager
+def watch_events(hear: Callable[[str], None]) -> Iterator[None]:
+    """Within the block, call `hear` with the sentence of every event of this process, milestones and worse."""
+    logger, handler = logging.getLogger(ROOT), EventHandler(hear)
+    before = logger.level
+    logger.addHandler(handler)
+    if not logger.isEnabledFor(logging.INFO):
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        _remove_handler(logger, handler)
 
 
 @contextmanager

@@ -92,6 +92,14 @@ def _check_dates(path: Path, now: datetime) -> None:
         )
 
 
+def expiry_time(path: Path) -> float:
+    """Return when a certificate expires, in seconds since 1970."""
+    try:
+        return x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc.timestamp()
+    except (OSError, ValueError):
+        raise InvalidInput(f"{path} is not a readable certificate.", fix="Restore it from its backup.") from None
+
+
 def write_node_key(path: Path) -> str:
     """Write a new key by which the SuperLink authenticates a node, in Flower's format. Returns its public key."""
     private = ec.generate_private_key(CURVE())

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from discreet.cli.deploy.health_option import HealthPort, print_health_address
 from discreet.cli.deploy.status_command import Folder
 from discreet.cli.options import AcceptDataRanges, DataDir, Number, number_option
 from discreet.cli.output import Json, emit, print_note
@@ -126,6 +127,7 @@ def client(
             "Time to wait for a server that does not know this node yet. A server that is away is always awaited.",
         ),
     ] = 60.0,
+    health: HealthPort = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -135,6 +137,8 @@ def client(
     prints what it refuses, and tells the server.
     """
     from discreet.deploy.client_node import ClientNode
+    from discreet.deploy.health_server import serve_health
+    from discreet.deploy.node_health import NodeHealth
 
     if supernode is not None and supernode.rpartition(":")[0] not in LOOPBACK:
         raise InvalidInput(
@@ -156,8 +160,11 @@ def client(
     )
     for sentence in node.learner.notices:
         print_note(sentence)
-    if supernode is not None:
-        task_executor.run_executor(supernode, node.answer, print_note)
-    else:
-        place = SuperLinkAddress(node.app.deployment.address, node.app.certificate, folder / "node.key", wait)
-        run_node(place, node.answer, print_note)
+    state = NodeHealth(folder, node.policy, node.app.certificate, node.day)
+    with state.listen(), serve_health(health, state.read) as port:
+        print_health_address(port)
+        if supernode is not None:
+            task_executor.run_executor(supernode, node.answer, print_note)
+        else:
+            place = SuperLinkAddress(node.app.deployment.address, node.app.certificate, folder / "node.key", wait)
+            run_node(place, node.answer, print_note)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from discreet.cli.deploy.health_option import HealthPort, print_health_address
 from discreet.cli.deploy.status_command import Folder, open_deployment
 from discreet.cli.options import AcceptDataRanges, DataDir
 from discreet.cli.output import Json, emit, print_note
@@ -114,6 +115,7 @@ def server(
             help="Address to listen at. 0.0.0.0 listens on all networks.",
         ),
     ] = "",
+    health: HealthPort = None,
     as_json: Json = False,
 ) -> None:
     """Run the server of the deployment in DIR.
@@ -121,6 +123,8 @@ def server(
     It registers the clients and runs until it is stopped.
     """
     from discreet.deploy import flower_commands, superlink
+    from discreet.deploy.health_server import serve_health
+    from discreet.deploy.server_health import ServerHealth
 
     root = open_deployment(folder)
     address = root.deployment.address.rpartition(":")[0]
@@ -132,12 +136,15 @@ def server(
         flower_commands.server_command(root, listen or address), env=flower_commands.flower_environment(root)
     )
     try:
-        superlink.await_superlink(root, lambda: process.poll() is None)
-        superlink.register_nodes(root, cards, print_note)
-        print_note(f"The server is up at {root.deployment.address}. Next: discreet deploy submit {_shell_word(folder)}")
-        up = {"server": root.deployment.address, "clients": [card.name for card in cards]}
-        emit(lambda: up, list, as_json=as_json)
-        process.wait()
+        with serve_health(health, ServerHealth(root, lambda: process.poll() is None).read) as port:
+            print_health_address(port)
+            superlink.await_superlink(root, lambda: process.poll() is None)
+            superlink.register_nodes(root, cards, print_note)
+            next_command = f"discreet deploy submit {_shell_word(folder)}"
+            print_note(f"The server is up at {root.deployment.address}. Next: {next_command}")
+            up = {"server": root.deployment.address, "clients": [card.name for card in cards]}
+            emit(lambda: up, list, as_json=as_json)
+            process.wait()
     finally:
         process.terminate()
         process.wait(timeout=10)
