@@ -24,6 +24,8 @@ REASONS = (  # what a skip says, and the group that it belongs to
     (r".*CUDA.*", MARKERS["cuda"]),
     (r"real data sets are not here.*|\S+ is not in /.*", "needing real data that is not here (DISCREET_DATA)"),
     (r"could not import '(\w+).*", r"needing \1, which is not installed"),
+    (r"no container runtime is running here", "needing a container runtime"),
+    (r"systemd-analyze is not here", "needing systemd-analyze"),
     (r"kept on another kind of machine.*", "comparing bits that were kept on another kind of machine"),
 )
 

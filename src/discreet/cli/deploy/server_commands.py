@@ -54,6 +54,10 @@ def init(
         str, typer.Option(metavar="HOST", help="Host name or address by which clients reach the server.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="PORT", help="Port by which clients reach the server.")] = PORT,
+    compose: Annotated[
+        bool, typer.Option("--compose", help="Also write a Dockerfile and a compose file, in DIR/containers.")
+    ] = False,
+    systemd: Annotated[bool, typer.Option("--systemd", help="Also write systemd units, in DIR/systemd.")] = False,
     data_dir: DataDir = None,
     accept_data_ranges: AcceptDataRanges = False,
     trust: TrustOption = False,
@@ -68,6 +72,7 @@ def init(
     from discreet.deploy.app_folder import AppFolder
     from discreet.deploy.new_deployment import create_deployment
     from discreet.deploy.policy_template import needs_server_trust, uses_graph
+    from discreet.deploy.service_files import write_compose, write_units
     from discreet.experiment.configuration import experiment_file
 
     source = experiment_file.load_experiment(file, (), data_dir, choose_trust(trust, file))
@@ -75,6 +80,8 @@ def init(
     deployment = create_deployment(
         folder, source, _parse_clients(clients), f"{host}:{port}", hosts, accept_data_ranges=accept_data_ranges
     )
+    services = [write_compose(folder, deployment)] if compose else []
+    services += [write_units(folder)] if systemd else []
     names = [client.name for client in deployment.clients]
     steps = [
         f"hand {folder / 'app'} to each client, who enrolls with: discreet deploy enroll NAME --app app",
@@ -94,6 +101,7 @@ def init(
         RANGES_WARNING: deployment.data_ranges,
     }
     page += [note for note, applies in notes.items() if applies]
+    page += [f"Wrote {path}; docs/guides/operate.md says how to use it." for path in services]
     result = {
         "folder": str(folder),
         "clients": names,
@@ -101,6 +109,7 @@ def init(
         "graph": graph,
         "own_code": list(app.user_files),
         "data_ranges": deployment.data_ranges,
+        "services": [str(path) for path in services],
     }
     emit(lambda: result, lambda: ["\n".join(page)], as_json=as_json)
 
