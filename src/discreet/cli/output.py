@@ -50,6 +50,11 @@ def _write_stdout(text: str) -> None:
     sys.stdout.flush()  # a closed pipe raises here, where it is caught, and not when Python exits
 
 
+def clear_screen() -> None:
+    """Clear the terminal before a page is printed again; in a pipe, separate the pages by an empty line."""
+    _write_stdout("\x1b[H\x1b[2J\x1b[3J" if sys.stdout.isatty() else "\n")
+
+
 def print_error(kind: str, message: str, exit_code: int, *, as_json: bool) -> None:
     """Print an error on stderr: one sentence, or one JSON object that contains it."""
     error = {"error": {"kind": kind, "message": message, "exit_code": exit_code}}

@@ -67,6 +67,10 @@ class DeploymentFolder:
 
         return ProcessLock(path, run_going_on)
 
+    def refusals_file(self, name: str) -> Path:
+        """Return the file that lists what clients refused in the run `name`."""
+        return self.run(name).with_name(f"{name}.refusals.jsonl")
+
     def end_file(self, name: str) -> Path:
         """Return the file that says how the last start of the run `name` ended."""
         return self.run(name).with_name(f"{name}.ended.json")

@@ -10,6 +10,7 @@ from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.client_node import ClientNode
 from discreet.deploy.deployed_run import DeployedRun
 from discreet.deploy.deployment_folder import DeploymentFolder
+from discreet.deploy.run_refusals import record_refusals
 from discreet.durable_files import OWNER, write_durably
 from discreet.engines.flower.carrier import Carrier, Responder
 from discreet.engines.flower.reply_deadline import ReplyDeadline
@@ -35,7 +36,7 @@ def main(carrier: Callable[[ReplyDeadline], Carrier], config: Mapping[str, Any],
     try:
         # Only the process that holds the lock writes how the run ended.
         with write_logs(*environment_settings()), root.lock_run(name):
-            _run_and_report(run, carrier, say)
+            _run_and_report(run, carrier, record_refusals(root.refusals_file(name), say))
     except DiscreetError as error:
         say(f"Error: {error}")
         logging.getLogger("flwr").addFilter(_drop_traceback)

@@ -1,14 +1,16 @@
-"""`discreet deploy status`: which clients are online, and which runs a deployment has."""
+"""`discreet deploy status`: which clients are online, how far the runs are, what they spent, and who refused."""
 
-from collections.abc import Iterator
+import time
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from discreet.cli.output import Json, emit
+from discreet.cli.options import Number, number_option
+from discreet.cli.output import Json, clear_screen, emit, print_note
 from discreet.errors import InvalidInput
-from discreet.report.number_format import format_count
+from discreet.part import Positive
 
 if TYPE_CHECKING:
     from discreet.deploy.deployment_folder import DeploymentFolder
@@ -16,45 +18,54 @@ if TYPE_CHECKING:
 Folder: TypeAlias = Annotated[Path, typer.Argument(metavar="DIR", hidden=True)]  # the docstrings describe it
 
 
-def status(folder: Folder, as_json: Json = False) -> None:
+def status(
+    folder: Folder,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")] = False,
+    every: Annotated[
+        float, number_option(Number("seconds", Positive), "SECONDS", "With --watch, the time between two looks.")
+    ] = 10.0,
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write it as one HTML page, for this server's operator.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Show the clients that are online, and the runs.
+
+    For each run: its rounds, the ε it spent of the promised one, who refused and why, and why it stopped.
 
     The exit code is 1 if the server does not answer.
     """
-    from discreet.deploy import online_clients, superlink
-
+    if watch and as_json:
+        raise InvalidInput("--json prints one object, and --watch many pages.", fix="Leave one of them out.")
     root = open_deployment(folder)
-    listed = superlink.list_nodes(root)
-    nodes = None if listed is None else online_clients.add_client_names(root, listed)
-    runs = list(_list_runs(root))
-    emit(lambda: {"nodes": nodes, "runs": runs}, lambda: _status_lines(root, nodes, runs), as_json=as_json)
-    raise typer.Exit(1 if nodes is None else 0)
+    is_up = _show(root, page, as_json=as_json)
+    try:
+        while watch:
+            pause(every)
+            clear_screen()
+            is_up = _show(root, page, as_json=False)
+    except KeyboardInterrupt:
+        raise typer.Exit(0) from None  # the usual way to end it
+    raise typer.Exit(0 if is_up else 1)
 
 
-def _status_lines(
-    root: "DeploymentFolder", nodes: list[dict[str, Any]] | None, runs: list[dict[str, Any]]
-) -> Iterator[str]:
-    from discreet.deploy import online_clients
-
-    if nodes is None:
-        yield f"The server at {root.deployment.address} does not answer."
-    else:
-        there, total = sum(node.get("status") == "online" for node in nodes), len(root.deployment.clients)
-        yield f"The server at {root.deployment.address} is up; {there} of {total} clients are online."
-        for what, names in online_clients.client_status(root, nodes)._asdict().items():
-            if names:
-                yield f"  {what}: {', '.join(names)}"
-    for run in runs:
-        state = "done" if run["finished"] else "not done"
-        yield f"  run {run['name']}: {format_count(run['rounds'], 'rounds')}, {state}"
+def pause(seconds: float) -> None:
+    """Wait until the next look."""
+    time.sleep(seconds)
 
 
-def _list_runs(root: "DeploymentFolder") -> Iterator[dict[str, Any]]:
-    from discreet.experiment.run_directory.run_record import RunRecord
+def _show(root: "DeploymentFolder", page: Path | None, *, as_json: bool) -> bool:
+    """Print the status, and write its page. Returns whether the server answers."""
+    from discreet.deploy.deployment_status import read_status
+    from discreet.deploy.status_page import render_status
+    from discreet.report.run_page import write_atomically
 
-    for folder in root.run_folders():
-        record = RunRecord.open(folder)
-        yield {"name": folder.name, "rounds": len(record.read_rounds()), "finished": record.is_finished()}
+    found = read_status(root)
+    emit(found.to_plain, found.lines, as_json=as_json)
+    if page is not None:
+        now = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+        print_note(f"Wrote {write_atomically(page, render_status(found, now))}")
+    return found.nodes is not None
 
 
 def open_deployment(folder: Path) -> "DeploymentFolder":

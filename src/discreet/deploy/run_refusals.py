@@ -1,0 +1,69 @@
+"""Which clients refused in a run, and why: written by the run's process, for `discreet deploy status`."""
+
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from discreet.durable_files import OWNER
+
+SENTENCE = re.compile(
+    r"(?P<who>.+?) refused (?P<what>round \d+|the sum of moments|to say who it is): (?P<why>.+)", re.S
+)
+
+
+@dataclass(frozen=True)
+class ClientRefusal:
+    """What clients refused, in the words that they gave.
+
+    Attributes:
+        time: When the server heard it, in UTC.
+        who: The clients' names, or "A node" if it did not say which client it is.
+        what: The round, or what else was refused.
+        why: The reason.
+    """
+
+    time: str
+    who: str
+    what: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.who} refused {self.what}: {self.why}"
+
+
+def record_refusals(path: Path, say: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a function that prints a line as `say` does, and appends a refusal to a file that only its owner reads.
+
+    A file that can't be written does not stop the run: the line was printed.
+    """
+
+    def say_and_record(line: str) -> None:
+        say(line)
+        if (found := SENTENCE.fullmatch(line)) is not None:
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            content = json.dumps(asdict(ClientRefusal(now, **found.groupdict()))).encode() + b"\n"
+            try:
+                file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, OWNER)
+                try:
+                    os.write(file, content)
+                finally:
+                    os.close(file)
+            except OSError:
+                return
+
+    return say_and_record
+
+
+def read_refusals(path: Path) -> list[ClientRefusal]:
+    """Read the refusals of a run, those of its earlier starts too. A line that was cut off is left out."""
+    refusals = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        try:
+            refusals.append(ClientRefusal(**json.loads(line)))
+        except (ValueError, TypeError):
+            continue
+    return refusals

@@ -1,0 +1,171 @@
+"""`discreet deploy status`: clients, runs, spending and who refused; as text, as JSON, as a page, again and again."""
+
+import json
+import stat
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from discreet.cli import main as cli
+from discreet.cli.deploy import status_command
+from discreet.deploy import superlink
+from discreet.deploy.deployment_folder import DeploymentFolder
+from discreet.deploy.deployment_status import read_status
+from discreet.deploy.entry_points import main
+from discreet.deploy.run_refusals import ClientRefusal, read_refusals, record_refusals
+from discreet.deploy.status_page import render_status
+from tests.deploy.example_sites import PLAIN, connect_nodes, copy_site, edit_policy
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+NODES = [{"node-id": "17", "status": "online"}, {"node-id": "18", "status": "offline"}]
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DeploymentFolder:
+    """A deployment whose server is up, with one client online, one away and one that nobody knows."""
+    made = copy_site(tmp_path, PLAIN)
+    (made.server / "nodes.json").write_text(json.dumps({"client-0": "17", "client-1": "18"}))
+    monkeypatch.setattr(superlink, "list_nodes", lambda root: NODES)
+    return made
+
+
+@pytest.fixture
+def site_with_run(site: DeploymentFolder, tmp_path: Path) -> DeploymentFolder:
+    """The same after a run in which client-2 refused every round."""
+    edit_policy(tmp_path / "client-2", "minimum_cohort = 2", "minimum_cohort = 9")
+    heard = list[str]()
+    wire = connect_nodes(tmp_path, site, heard)
+    main(lambda deadline: wire, {"folder": str(site.folder), "name": "first"}, heard.append)
+    return site
+
+
+def test_a_run_shows_its_rounds_its_budget_and_who_refused_and_why(site_with_run: DeploymentFolder) -> None:
+    lines = list(read_status(site_with_run).lines())
+    assert lines[:4] == [
+        "The server at 127.0.0.1:1 is up; 1 of 3 clients are online.",
+        "  online: client-0",
+        "  away: client-1",
+        "  unknown: client-2",
+    ]
+    assert lines[4].startswith("  run first: 3 rounds, done, ε ")
+    assert lines[4].endswith(" of 4")
+    assert [line.partition(": ")[0] for line in lines[5:]] == [f"    client-2 refused round {n}" for n in (1, 2, 3)]
+    assert "The policy asks for sums of at least 9 clients" in lines[5]
+
+
+def test_only_the_owner_can_read_who_refused(site_with_run: DeploymentFolder) -> None:
+    assert stat.S_IMODE(site_with_run.refusals_file("first").stat().st_mode) == 0o600
+
+
+def test_json_is_one_object_with_the_keys_of_before_and_the_refusals(
+    site_with_run: DeploymentFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["deploy", "status", str(site_with_run.folder), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["clients"] == {"online": ["client-0"], "away": ["client-1"], "unknown": ["client-2"]}
+    (run,) = told["runs"]
+    assert (run["name"], run["rounds"], run["planned"], run["finished"], run["promised"]) == ("first", 3, 3, True, 4.0)
+    assert 0 < run["epsilon"] <= run["promised"]
+    assert [refusal["what"] for refusal in run["refusals"]] == ["round 1", "round 2", "round 3"]
+
+
+def test_a_run_that_goes_on_is_told_from_one_that_was_killed(site_with_run: DeploymentFolder) -> None:
+    (site_with_run.run("first") / "guarantee.json").unlink()
+    site_with_run.end_file("first").unlink()
+    assert [run.state for run in read_status(site_with_run).runs] == ["not done"]
+    with site_with_run.lock_run("first"):
+        assert [run.state for run in read_status(site_with_run).runs] == ["going on"]
+
+
+def test_a_run_that_ended_with_an_error_says_which(site_with_run: DeploymentFolder) -> None:
+    (site_with_run.run("first") / "guarantee.json").unlink()
+    site_with_run.end_file("first").write_text(json.dumps({"error": "Too few clients came.", "exit_code": 1}))
+    assert "    Too few clients came." in list(read_status(site_with_run).lines())
+
+
+def test_watching_shows_the_status_again_and_ctrl_c_ends_it_with_0(
+    site: DeploymentFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waits: Iterator[None] = iter((None, None))
+    waited = list[float]()
+
+    def pause(seconds: float) -> None:
+        waited.append(seconds)
+        if next(waits, "over") == "over":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(status_command, "pause", pause)
+    assert cli.run(["deploy", "status", str(site.folder), "--watch", "--every", "2"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.count("1 of 3 clients are online") == 3
+    assert waited == [2, 2, 2]
+    assert shown.err == ""
+
+
+def test_watching_goes_on_while_the_server_is_away(
+    site: DeploymentFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = iter((None, NODES))
+    monkeypatch.setattr(superlink, "list_nodes", lambda root: next(answers))
+
+    def pause(seconds: float) -> None:
+        if "is up" in (shown := capsys.readouterr().out):
+            raise KeyboardInterrupt
+        assert "does not answer" in shown
+
+    monkeypatch.setattr(status_command, "pause", pause)
+    assert cli.run(["deploy", "status", str(site.folder), "--watch"]) == 0
+
+
+def test_watching_and_json_are_refused_together(site: DeploymentFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["deploy", "status", str(site.folder), "--watch", "--json"]) == 2
+    assert "--json prints one object, and --watch many pages." in capsys.readouterr().err
+
+
+def test_the_page_says_the_same_and_loads_nothing(
+    site_with_run: DeploymentFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "status.html"
+    assert cli.run(["deploy", "status", str(site_with_run.folder), "--page", str(file)]) == 0
+    assert f"Wrote {file}" in capsys.readouterr().err
+    page = file.read_text(encoding="utf-8")
+    for words in ("1 of 3 clients are online", "client-2 refused round 3", "at least 9 clients", "ε spent"):
+        assert words in page
+    for loading in ("<script", "src=", "http://", "https://", "url("):
+        assert loading not in page
+    assert "default-src 'none'" in unescape(page)
+
+
+def test_what_a_client_says_is_text_on_the_page_and_not_markup(site: DeploymentFolder) -> None:
+    run = site.run("first")
+    run.mkdir(parents=True)
+    (run / "run.json").write_text("{}")
+    record_refusals(site.refusals_file("first"), print)("client-0 refused round 1: <script>alert(1)</script>")
+    assert "<script>alert" not in render_status(read_status(site), "today")
+
+
+def test_refusals_are_kept_as_they_were_said_and_other_lines_are_not(tmp_path: Path) -> None:
+    file, heard = tmp_path / "refusals", list[str]()
+    say = record_refusals(file, heard.append)
+    lines = [
+        "round 1 of 5, 3 clients, 5.58 s",
+        "north, south refused the sum of moments: The budget is spent. Keep the model.",
+        "A node refused to say who it is: The policy does not allow the algorithm.",
+    ]
+    for line in lines:
+        say(line)
+    assert heard == lines
+    assert [str(refusal) for refusal in read_refusals(file)] == lines[1:]
+    with file.open("a") as torn:
+        torn.write('{"time": "2026')
+    assert len(read_refusals(file)) == 2
+    assert read_refusals(tmp_path / "none") == []
+    assert isinstance(read_refusals(file)[0], ClientRefusal)
+
+
+def test_a_run_goes_on_when_refusals_cannot_be_written(tmp_path: Path) -> None:
+    heard = list[str]()
+    record_refusals(tmp_path / "missing" / "refusals", heard.append)("north refused round 1: No.")
+    assert heard == ["north refused round 1: No."]
