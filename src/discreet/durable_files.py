@@ -25,7 +25,10 @@ def state_folder() -> Path:
 def write_durably(path: Path, content: bytes, mode: int = ANYONE) -> None:
     """Write a file whole. After a crash it has its old content or the new one, on disk."""
     draft = path.with_name(f".{path.name}.draft")
-    _write_and_sync(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), content)
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    if mode == OWNER:
+        os.fchmod(file, OWNER)  # a draft that a killed process left keeps the mode that it had
+    _write_and_sync(file, content)
     os.replace(draft, path)
     sync_directory(path.parent)
 
