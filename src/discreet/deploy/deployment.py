@@ -11,6 +11,7 @@ from discreet.deploy.certificates import is_node_key
 from discreet.durable_files import write_durably
 from discreet.errors import InvalidInput
 from discreet.experiment.configuration import toml_document
+from discreet.file_version import FIRST, check_file_version
 from discreet.part import Count, Flag, part, to_plain
 
 DEPLOYMENT_FILE = "deployment.toml"
@@ -53,6 +54,7 @@ class Deployment:
         clients: The clients. A client's number is its position here.
         max_multiplicity: Number of clients that may hold the same example.
         data_ranges: Whether the experiment's ranges were taken from data, which the server's owner accepted.
+        version: The form of the app folder. One of an older version of Discreet names none, and is of the first.
     """
 
     address: str
@@ -60,6 +62,7 @@ class Deployment:
     clients: tuple[DeclaredClient, ...]
     max_multiplicity: Count = 1
     data_ranges: Flag = False
+    version: Count = FIRST
 
     def __post_init__(self) -> None:
         check_distinct_names(self.clients)
@@ -108,8 +111,11 @@ def check_distinct_names(clients: Iterable[DeclaredClient]) -> None:
 
 def read_record(kind: Any, path: Path) -> Any:
     """Read a TOML file as a record of this kind. Errors name the file."""
+    content = toml_document.parse_toml(toml_document.read_toml_text(path), str(path))
+    if kind is Deployment:
+        check_file_version(content, path)  # before its keys, of which a newer version may have others
     try:
-        return toml_document.build_record(kind, toml_document.parse_toml(toml_document.read_toml_text(path), str(path)))
+        return toml_document.build_record(kind, content)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error.problem}", fix=error.fix) from None
 

@@ -10,6 +10,7 @@ from discreet.algorithms.declarations import client_parts
 from discreet.deploy.deployment import Card, ClientName, Deployment, Hex256
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment.configuration import toml_document
+from discreet.file_version import FIRST, check_file_version
 from discreet.part import Count, Flag, part
 from discreet.privacy.events import Noise
 from discreet.privacy.ledger import Budget
@@ -65,6 +66,7 @@ class Policy:
         budgets: The most that may be learned about one unit in a period, over all runs that `ledgers` counts.
         members: All clients with the keys they sign with. `discreet deploy accept` writes them: a server that could
             choose them could play all other clients.
+        version: The form of this file. A policy of an older version of Discreet names none, and is of the first.
     """
 
     client: str
@@ -84,6 +86,7 @@ class Policy:
     data_ranges: Flag = False
     budgets: tuple[Budget, ...]
     members: dict[ClientName, Hex256] | None = None
+    version: Count = FIRST
 
     def __post_init__(self) -> None:
         if not self.budgets:
@@ -255,12 +258,19 @@ class ClientFolder:
             raise InvalidInput(f"There is no file {path}.", fix="Create it with: discreet deploy enroll")
         text = toml_document.read_toml_text(path)
         try:
-            return cls(folder, toml_document.build_record(Policy, toml_document.parse_toml(text, "this")))
+            content = toml_document.parse_toml(text, "this")
         except InvalidInput as error:
-            raise InvalidInput(
-                f"{path}: {error.problem}",
-                fix="Correct the file: texts need quotes; numbers, true and false need none.",
-            ) from None
+            raise cls._format_error(path, error) from None
+        check_file_version(content, path)  # before its keys, of which a newer version may have others
+        try:
+            return cls(folder, toml_document.build_record(Policy, content))
+        except InvalidInput as error:
+            raise cls._format_error(path, error) from None
+
+    @staticmethod
+    def _format_error(path: Path, error: InvalidInput) -> InvalidInput:
+        fix = "Correct the file: texts need quotes; numbers, true and false need none."
+        return InvalidInput(f"{path}: {error.problem}", fix=fix)
 
     def cards(self) -> list[Card]:
         return Deployment.open(self.app).read_cards(self.app)

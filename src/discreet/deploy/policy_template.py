@@ -14,6 +14,7 @@ from discreet.errors import InvalidInput, Unsupported
 from discreet.experiment.configuration import toml_document
 from discreet.experiment.promise.budget_check import check_budgets
 from discreet.experiment.promise.promise import Privacy
+from discreet.file_version import FIRST
 from discreet.part import to_plain
 from discreet.privacy.ledger import Budget, Ledger
 from discreet.privacy.ledger.charges import charges
@@ -23,6 +24,7 @@ from discreet.privacy.wording import describe_relation
 POLICY_TEXT = """\
 # What the owner of this data allows. The node follows it, whatever a server asks for. Read it before you start the
 # node, which reads it when it starts: a change takes effect at the next start.
+version = {version}              # of the form of this file
 client = "{client}"
 app = "{app}"{data}
 
@@ -114,6 +116,7 @@ def write_policy(
         _check_counted(budgets, app, algorithm, where)
     relations = dict.fromkeys(describe_relation(budget.relation, budget.unit) for budget in budgets)
     head = POLICY_TEXT.format(
+        version=FIRST,
         client=client,
         app=_relative_path(app.folder, folder),
         data="" if data is None else f'\ndata = "{_relative_path(data, folder)}"',

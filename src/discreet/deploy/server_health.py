@@ -12,7 +12,7 @@ from discreet.deploy.certificates import expiry_time
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.health_server import Health, Metric
 from discreet.experiment.configuration import toml_document
-from discreet.experiment.run_directory.run_files import IDENTITY, RunFiles, json_number
+from discreet.experiment.run_directory.run_files import RunFiles, json_number
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class ServerHealth:
         if (epsilon := _largest(privacy.get("epsilon"))) is not None:
             against = {"against": str(privacy.get("against", ""))}
             yield Metric("discreet_promised_epsilon", "The promised epsilon, the largest.", epsilon, against)
-        runs = [RunFiles(path.parent) for path in sorted((self.root.server / "runs").glob(f"*/{IDENTITY}"))]
+        runs = [RunFiles(folder) for folder in self.root.run_folders()]
         finished = sum(run.outcome().get("stopped", "unfinished") is None for run in runs)
         for state, count in (("finished", finished), ("unfinished", len(runs) - finished)):
             yield Metric("discreet_runs", "Runs of this deployment.", count, {"state": state})

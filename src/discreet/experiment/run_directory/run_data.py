@@ -12,6 +12,7 @@ from discreet.experiment.metrics import CONSTANT, METRICS
 from discreet.experiment.run_directory import run_files
 from discreet.experiment.run_directory.ledger_chain import Chain
 from discreet.experiment.run_directory.run_files import RunFiles
+from discreet.file_version import check_file_version
 from discreet.part import from_plain
 from discreet.privacy import wording
 from discreet.privacy.guarantee import Guarantee, LedgerMark
@@ -211,6 +212,7 @@ def read_run(run_dir: Path) -> RunData:
     attacks = [(kind, files.json(name)) for kind, name in run_files.ATTACKS.items()]
     audits = (files.json(run_files.AUDIT) or {}).get("audits")
     identity = files.json(run_files.IDENTITY) or {}
+    check_file_version(identity, run_dir / run_files.IDENTITY)
     chain, ledger_error = _read_chain(_ledger_path(run_dir, identity.get("ledger")))
     return RunData(
         name=run_dir.resolve().name,

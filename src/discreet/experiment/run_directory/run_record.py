@@ -41,6 +41,7 @@ from discreet.experiment.run_directory.checkpoint import CHECKPOINT, Checkpoint,
 from discreet.experiment.run_directory.draft_folder import draft_path
 from discreet.experiment.run_directory.fingerprint import Fingerprint
 from discreet.experiment.run_directory.run_files import RoundRecord, RunFiles
+from discreet.file_version import FIRST, check_file_version
 from discreet.logs import get_log
 from discreet.part import from_plain
 from discreet.privacy.ledger import Ledger
@@ -76,6 +77,7 @@ class RunIdentity:
         model_files: Name and digest of the user's files that build the model, for whoever loads it later.
         examples: Number of examples of each client, which is public. Empty for a run of an older version.
         max_multiplicity: Number of clients that may hold the same example.
+        version: The form of the run directory. `RunRecord.open` and pages refuse one that they don't know.
     """
 
     id: str
@@ -90,6 +92,7 @@ class RunIdentity:
     model_files: Sequence[str] = ()
     examples: Sequence[int] = ()
     max_multiplicity: int = 1
+    version: int = FIRST
 
     @classmethod
     def read(cls, data: dict[str, Any]) -> "RunIdentity":
@@ -139,8 +142,10 @@ class RunRecord:
 
     @classmethod
     def open(cls, path: Path) -> "RunRecord":
+        identity = RunFiles(path).json(run_files.IDENTITY)
+        check_file_version(identity or {}, path / run_files.IDENTITY)
         try:
-            return cls(path, RunIdentity.read(RunFiles(path).json(run_files.IDENTITY)))
+            return cls(path, RunIdentity.read(identity))
         except (TypeError, AttributeError):
             raise InvalidInput(
                 f"{path} is not a run directory: it has no run.json that can be read.",

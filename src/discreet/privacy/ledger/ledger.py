@@ -6,7 +6,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import BudgetRefused, InvalidInput, LedgerDamaged, Unsupported
+from discreet.errors import BudgetRefused, InvalidInput, LedgerDamaged, LedgerUnavailable, Unsupported
+from discreet.file_version import check_file_version
 from discreet.logs import get_log
 from discreet.part import from_plain, to_plain
 from discreet.privacy.events import Event
@@ -297,6 +298,8 @@ class Ledger:
             yield self._tally
 
     def _count(self, record: Record) -> None:
+        if record.seq == 0:
+            self._check_version(record)
         try:
             entry = from_plain(Entry, record.body)
             if self._tally is not None:
@@ -310,6 +313,13 @@ class Ledger:
                 f"Line {record.seq + 1} of {self.path} is whole, but can't be understood: {error}",
                 fix="If a newer discreet wrote it, use that one.",
             ) from None
+
+    def _check_version(self, record: Record) -> None:
+        """Refuse a ledger of another form in words. It is not damaged, and must not be repaired."""
+        try:
+            check_file_version(record.body, self.path)
+        except InvalidInput as error:
+            raise LedgerUnavailable(error.problem, fix=error.fix) from None
 
     def _write(self, tally: Tally, entry: Entry, charges: list[Charges] | None = None) -> Record:
         record = self._log.append(to_plain(entry))
