@@ -85,6 +85,17 @@ def test_a_run_that_ended_with_an_error_says_which(site_with_run: DeploymentFold
     assert "    Too few clients came." in list(read_status(site_with_run).lines())
 
 
+def test_text_shows_the_last_problems_and_how_many_more_there_are(site: DeploymentFolder) -> None:
+    run = site.run("first")
+    run.mkdir(parents=True)
+    (run / "run.json").write_text("{}")
+    say = record_refusals(site.refusals_file("first"), print)
+    for round in range(1, 8):
+        say(f"client-0 refused round {round}: No.")
+    lines = list(read_status(site).lines())[-6:]
+    assert lines == ["    2 more in --json and --page", *(f"    client-0 refused round {n}: No." for n in range(3, 8))]
+
+
 def test_watching_shows_the_status_again_and_ctrl_c_ends_it_with_0(
     site: DeploymentFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,7 +15,7 @@ from discreet.experiment.run_directory.run_data import RunData, read_run
 from discreet.privacy.wording import compact, round_up
 from discreet.report.number_format import format_count
 
-SHOWN_PROBLEMS = 5  # the newest of a run, in text
+SHOWN_PROBLEMS = 5  # of a run, in text: the last ones, among them why it stopped
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class RunStatus:
 
     @property
     def problems(self) -> list[str]:
-        """What was refused, why rounds were lost, and why the run stopped; each sentence once, the newest last."""
+        """Who refused and why, then why rounds were lost, then why the run stopped; no reason twice."""
         lost = [f"Round {round} was lost: {why}" for round, why in self.lost.items() if why not in (self.stopped or "")]
         return [*map(str, self.refusals), *lost, *([self.stopped] if self.stopped else [])]
 
@@ -99,7 +99,7 @@ class DeploymentStatus:
             yield f"  run {run.name}: {run.progress}, {run.state}, ε {run.budget}"
             hidden = len(run.problems) - SHOWN_PROBLEMS
             if hidden > 0:
-                yield f"    {format_count(hidden, 'earlier lines')} are in --json and --page"
+                yield f"    {hidden:,} more in --json and --page"
             yield from (f"    {problem}" for problem in run.problems[-SHOWN_PROBLEMS:])
 
 

@@ -61,7 +61,7 @@ def _sections(status: DeploymentStatus) -> Iterator[Html]:
         yield section("Runs", table("All runs, and what each spent", headings, runs, stacked=True, class_="stack"))
     for run in status.runs:
         if run.problems:
-            why = "Who refused and why, and why rounds were lost; the newest first."
+            why = "Why the run stopped, why rounds were lost, and who refused and why."
             yield section(f"Problems of run {run.name}", tag("p", why), bullet_list(reversed(run.problems)))
 
 
