@@ -15,9 +15,9 @@ from discreet.engines.flower import signed_messages
 from discreet.engines.flower.client_calls import HELLO_SECONDS
 from discreet.engines.flower.flower_engine import FlowerEngine
 from discreet.engines.flower.reply_deadline import ReplyDeadline
-from discreet.params import Params
+from discreet.params import Params, norms
 from discreet.randomness.streams import RunKey
-from tests.deploy.example_sites import PLAIN, SECURE, Wire, connect_nodes, copy_site
+from tests.deploy.example_sites import CENTRAL, PLAIN, SECURE, Wire, connect_nodes, copy_site, edit_policy
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -68,6 +68,45 @@ def test_an_update_in_clear_that_does_not_fit_the_model_is_as_none(
     assert found.contributors == (0, 1)
     assert list(found.total) == list(job.params)  # in the model's order, in which noise is drawn for it
     assert heard[-1].startswith("Ignored what client-2 sent: ")
+
+
+def gather_with_lie(folder: Path, text: str, change: Callable[[Params], Params]) -> tuple[Params, Params, list[str]]:
+    """Return the sum of a round in which the third client lies, the sum of the two others, and what was said."""
+    said, sums = list[str](), list[Params]()
+    for name, lie in (
+        ("lie", alter_update(change)),
+        ("silent", lambda reply: signed_messages.encode_answer(b"garbage")),
+    ):
+        site = copy_site(folder / name, text)
+        if text == CENTRAL:
+            for client in range(3):
+                edit_policy(
+                    folder / name / f"client-{client}",
+                    "trust_server_with_updates = false",
+                    "trust_server_with_updates = true",
+                )
+        wire = LyingWire(connect_nodes(folder / name, site, []).nodes_at, lie=lie)
+        job = DeployedRun(site, "first").prepare_job(RunKey.from_seed(7), wire, said.append)
+        assert job.remote_engine is not None
+        broadcast = job.algorithm.broadcast(job.algorithm.init(job.params), 0)
+        sums.append(job.remote_engine.gather(broadcast, [0, 1, 2]).total)
+    return sums[0], sums[1], said
+
+
+def test_a_huge_update_with_noise_of_its_own_is_as_none_and_its_client_is_named(tmp_path: Path) -> None:
+    total, others, said = gather_with_lie(tmp_path, PLAIN, lambda row: {name: 1e6 * each for name, each in row.items()})
+    assert all(torch.equal(total[name], others[name]) for name in total)
+    assert said[0].startswith("Ignored what client-2 sent: The update has an L2 norm of ")
+
+
+def test_a_huge_update_without_noise_is_clipped_and_its_client_is_named(tmp_path: Path) -> None:
+    huge = {"weight": 1e30, "bias": 0.0}
+    total, others, said = gather_with_lie(
+        tmp_path, CENTRAL, lambda row: {name: torch.full_like(each, huge[name]) for name, each in row.items()}
+    )
+    more = {name: (total[name] - others[name])[None] for name in total}
+    assert float(norms(more)) == pytest.approx(1.0, abs=1e-5)
+    assert said[0].startswith("Clipped what client-2 sent: the update has an L2 norm of ")
 
 
 def test_a_refusal_is_one_line_that_can_be_printed() -> None:

@@ -106,7 +106,9 @@ class Algorithm:
 
     def rebuild_broadcast(self, round: int, params: Params, announcement: Params) -> Broadcast:
         """Rebuild the broadcast that a client received. The encoding is not sent: it follows from the algorithm."""
-        return Broadcast(round, params, announcement, self.aggregation.encoding(round, params, self._sums(round).times))
+        return Broadcast(
+            round, params, announcement, self.aggregation.encoding(round, params, self.update_sums(round).times)
+        )
 
     def client_step(
         self, loss: Loss, broadcast: Broadcast, batches: Batches, weights: torch.Tensor, rows: Rows
@@ -228,7 +230,7 @@ class Algorithm:
         soundness.check_overlap(self, population)
         mechanism = self.mechanism.for_cohort(*self.sampling.cohort_bounds(population))
         algorithm = replace(self, trainer=self.trainer.for_population(population), mechanism=mechanism)
-        load = algorithm._load(population)
+        load = algorithm.sum_load(population)
         aggregation = self.aggregation.for_sum(dimension, load)
         aggregation.check_load(load)
         return replace(algorithm, aggregation=aggregation)
@@ -239,7 +241,7 @@ class Algorithm:
 
     def grid(self, population: Population) -> Grid | None:
         """Return the lattice that integer noise is priced on; None for real numbers, or if noise is still open."""
-        aggregation, sums = self.aggregation.for_sum(None, self._load(population)), self._sums(0, population)
+        aggregation, sums = self.aggregation.for_sum(None, self.sum_load(population)), self.update_sums(0, population)
         return aggregation.grid(sums.times, sums.vectors_per_sum(max(population.examples)))
 
     def has_uneven_rounds(self, population: Population) -> bool:
@@ -248,7 +250,7 @@ class Algorithm:
 
     def wraparound_probability(self, population: Population, rounds: int) -> float | None:
         """Bound the probability that any of `rounds` sums wraps around; None without a ring, or if unknown."""
-        once = self.aggregation.wraparound_probability(self._load(population))
+        once = self.aggregation.wraparound_probability(self.sum_load(population))
         return None if once is None else min(1.0, rounds * (once + NEGLIGIBLE))
 
     def _exposure(self, round: int, population: Population | None = None) -> Exposure:
@@ -256,19 +258,30 @@ class Algorithm:
         trainer = per_client.worst_case(self.trainer)
         return (trainer if population is None else trainer.for_population(population)).exposure(round)
 
-    def _sums(self, round: int, population: Population | None = None) -> UpdateSums:
+    def update_sums(self, round: int, population: Population | None = None) -> UpdateSums:
+        """Return the sums that an update of this round is made up of."""
         if self.mechanism.unit == "client":
             return WHOLE_UPDATE
         return self._exposure(round, population).sums(round)
 
-    def _load(self, population: Population) -> Load | None:
-        """Return what one sum on a lattice carries, in units of what one client or one example may move it by."""
-        most, integers = self.sampling.cohort_bounds(population)[1], self.mechanism.integer_shares
-        deviation = None if integers is None else self.mechanism.noise_deviation(range(most))
+    def sum_load(self, population: Population, contributors: Collection[int] | None = None) -> Load | None:
+        """Return what one sum on a lattice carries, in units of what one client or one example may move it by.
+
+        None without a lattice, or if its noise is unknown.
+
+        Args:
+            population: Public client sizes.
+            contributors: The clients in the sum. None: as many as may join.
+        """
+        integers, joined = self.mechanism.integer_shares, contributors
+        if joined is None:
+            joined = range(self.sampling.cohort_bounds(population)[1])
+        deviation = None if integers is None else self.mechanism.noise_deviation(tuple(joined))
         if integers is None or deviation is None:
             return None
-        sums, whole = self._sums(0, population), self.mechanism.unit == "client"
-        vectors = most if whole else sums.max_examples(sum(population.examples))
+        examples = population.examples if contributors is None else [population.examples[each] for each in joined]
+        sums, whole, most = self.update_sums(0, population), self.mechanism.unit == "client", len(joined)
+        vectors = most if whole else sums.max_examples(sum(examples))
         rounded = None if whole else most * sums.times
         return Load(vectors, rounded, 1 / math.sqrt(sums.times), deviation, most, integers.noise)
 

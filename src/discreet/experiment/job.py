@@ -18,6 +18,7 @@ from discreet.data.federation import Federation
 from discreet.data.tasks.task import Task
 from discreet.engines.engine import Engine, RemoteEngine, Simulation
 from discreet.engines.engine_table import EngineSetup
+from discreet.engines.sum_check import check_sum
 from discreet.experiment.configuration.run_settings import RunSettings
 from discreet.experiment.metrics import CONSTANT
 from discreet.experiment.promise.promise import Privacy
@@ -176,6 +177,7 @@ class Job:
             engine = self.remote_engine.for_moments(simulation)
         broadcast = moments.broadcast(first, PREPARATION)
         gathered = engine.gather(broadcast, list(range(self.population.clients)))
+        check_sum(moments, broadcast, gathered, self.population)
         noise = engine.simulation.rows(broadcast, [-1]).for_purpose(Purpose.SERVER)
         joined = gathered.contributors
         done = moments.server_step(first, broadcast, gathered.total, len(joined), self.population, noise)

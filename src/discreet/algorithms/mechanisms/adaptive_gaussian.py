@@ -10,6 +10,7 @@ from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import CLIP, Broadcast
 from discreet.algorithms.clipping import ROUNDING
 from discreet.algorithms.clipping import clip as clipped
+from discreet.algorithms.honest_upload import HonestUpload
 from discreet.algorithms.mechanisms.central_gaussian import Gaussian
 from discreet.algorithms.mechanisms.mechanism import Mechanism, State
 from discreet.lazy_torch import Tensor, torch
@@ -90,6 +91,9 @@ class AdaptiveGaussian(Mechanism):
 
     def upload_noise(self, grid: Grid | None = None) -> Noise | None:
         return None
+
+    def honest_upload(self) -> HonestUpload | None:
+        return HonestUpload(norm=self.update_share, order=2, deviation=0.0, extra=self.flag)
 
     def clip_threshold(self, broadcast: Broadcast) -> float | Tensor | None:
         return broadcast.announcement[CLIP]

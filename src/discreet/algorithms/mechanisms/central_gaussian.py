@@ -8,6 +8,7 @@ from typing import Literal, Self
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.clipping import clip as clipped
+from discreet.algorithms.honest_upload import HonestUpload
 from discreet.algorithms.mechanisms.mechanism import Mechanism, State
 from discreet.lazy_torch import Tensor
 from discreet.params import Params, add, scale
@@ -59,6 +60,9 @@ class Gaussian(Mechanism):
 
     def upload_noise(self, grid: Grid | None = None) -> Noise | None:
         return None
+
+    def honest_upload(self) -> HonestUpload | None:
+        return HonestUpload(norm=1.0, order=2, deviation=0.0)
 
     def clip_threshold(self, broadcast: Broadcast) -> float | Tensor | None:
         return self.clip_norm

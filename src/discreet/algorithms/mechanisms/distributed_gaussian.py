@@ -10,6 +10,7 @@ from typing import Literal, Self
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import CLIP, Broadcast
 from discreet.algorithms.clipping import clip as clipped
+from discreet.algorithms.honest_upload import HonestUpload
 from discreet.algorithms.mechanisms.announced_clip import AnnouncedClip
 from discreet.algorithms.mechanisms.mechanism import State
 from discreet.errors import UnsoundCombination
@@ -95,6 +96,11 @@ class DistributedGaussian(AnnouncedClip):
         if self.noise_multiplier is None or self.shares is None:
             return None
         return GaussianNoise(noise_multiplier=self.noise_multiplier / math.sqrt(self.shares))
+
+    def honest_upload(self) -> HonestUpload | None:
+        if self.noise_multiplier is None or self.shares is None:
+            return None
+        return HonestUpload(norm=1.0, order=2, deviation=self.noise_multiplier / math.sqrt(self.shares))
 
     def clip_threshold(self, broadcast: Broadcast) -> float | Tensor | None:
         return self.clip_norm

@@ -9,6 +9,7 @@ from typing import Literal, Self
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import CLIP, Broadcast
 from discreet.algorithms.clipping import clip as clipped
+from discreet.algorithms.honest_upload import HonestUpload
 from discreet.algorithms.mechanisms.announced_clip import AnnouncedClip
 from discreet.algorithms.mechanisms.mechanism import State
 from discreet.lazy_torch import Tensor
@@ -74,6 +75,12 @@ class LocalNoise(AnnouncedClip):
         assert isinstance(self.noise_multiplier, float)  # called for clients with equal settings
         kind = LaplaceNoise if self.kind == "local_laplace" else GaussianNoise
         return kind(noise_multiplier=self.noise_multiplier)
+
+    def honest_upload(self) -> HonestUpload | None:
+        if self.noise_multiplier is None:
+            return None
+        assert isinstance(self.noise_multiplier, float)  # called for clients with equal settings
+        return HonestUpload(norm=1.0, order=self.norm_order, deviation=self.noise_multiplier)
 
     def clip_threshold(self, broadcast: Broadcast) -> float | Tensor | None:
         """Return the announced clip norm. For Laplace noise it is in L1, which is never below the L2 norm."""

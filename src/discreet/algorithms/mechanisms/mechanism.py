@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol, Self, TypeAlias
 
 from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.honest_upload import HonestUpload
 from discreet.algorithms.mechanisms.integer_shares import IntegerShares
 from discreet.contract import contract
 from discreet.lazy_torch import Tensor
@@ -153,6 +154,14 @@ class Mechanism(Protocol):
     def update_share(self) -> float:
         """Largest norm of the update in what a client sends, in units of the clip norm; for plans only."""
         return 1.0
+
+    def honest_upload(self) -> HonestUpload | None:
+        """Return the largest norm of a row, and the noise that `add_noise_share` adds, of clients with equal settings.
+
+        The server clips or refuses longer uploads in clear. None, as by default, if unknown: all are taken as they are.
+        Where single examples are protected, the norm is that of one of them.
+        """
+        return None
 
     def clip_threshold(self, broadcast: Broadcast) -> float | Tensor | None:
         """Return the norm that updates were clipped to, None if they were not clipped; for diagnostics only."""

@@ -9,10 +9,11 @@ from typing import Literal, Self
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.clipping import Clip
+from discreet.algorithms.honest_upload import FALSE_ALARM, HonestUpload
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import own_noise, poisson_batches
 from discreet.algorithms.training.batches import Batches
-from discreet.algorithms.training.exposure import Exposure, expose_steps
+from discreet.algorithms.training.exposure import Exposure, UpdateSums, expose_steps
 from discreet.algorithms.training.gradient_step import Descent, round_learning_rate
 from discreet.algorithms.training.per_round import PerRound, value_in_round
 from discreet.algorithms.training.poisson_trainer import PoissonTrainer
@@ -97,6 +98,15 @@ class DpSgd(PoissonTrainer):
         assert not isinstance(self.noise_multiplier, tuple)
         noise = None if self.noise_multiplier is None else GaussianNoise(noise_multiplier=self.noise_multiplier)
         return expose_steps(self.steps, self.sampling_rate, own_noise=noise, example=None)
+
+    def honest_upload(self, round: int, examples: int) -> HonestUpload | None:
+        if self.noise_multiplier is None or self.weight_decay:  # decay moves an update by the model's own length
+            return None
+        assert self.steps is not None
+        assert isinstance(self.sampling_rate, float)  # called for clients with equal settings
+        sums = UpdateSums(value_in_round(self.steps, round), self.sampling_rate, passes=1, parts=1)
+        clipped, batch = sums.max_examples(examples, FALSE_ALARM), self.sampling_rate * examples
+        return own_noise.honest_upload(self, round, batch, clipped, momentum=self.momentum)
 
     def noise_to_signal(self, weights: Sequence[float], population: Population) -> float:
         batches = self.examples_per_step(population)

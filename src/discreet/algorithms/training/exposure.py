@@ -29,9 +29,9 @@ class UpdateSums(NamedTuple):
         """Return the most vectors in one sum of a client with this many examples."""
         return max(self.passes * examples, self.parts)
 
-    def max_examples(self, examples: int) -> int:
-        """Bound the examples in all sums together, up to a probability of NEGLIGIBLE (Bernstein's inequality)."""
-        mean, log = self.times * examples * self.rate, -math.log(NEGLIGIBLE)
+    def max_examples(self, examples: int, failure: float = NEGLIGIBLE) -> int:
+        """Bound the examples in all sums together, up to a probability of `failure` (Bernstein's inequality)."""
+        mean, log = self.times * examples * self.rate, -math.log(failure)
         likely = mean + log / 3 + math.sqrt(log * log / 9 + 2 * mean * log)
         return math.ceil(min(likely, self.times * examples))
 

@@ -9,6 +9,7 @@ from typing import Literal, Self
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.clipping import clip
+from discreet.algorithms.honest_upload import HonestUpload
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import own_noise, poisson_batches
 from discreet.algorithms.training.batches import Batches
@@ -81,6 +82,11 @@ class MinibatchDp(LocalTrainer):
         if self.noise_multiplier is not None:
             noise = GaussianNoise(noise_multiplier=self.noise_multiplier / 2)
         return expose_steps(self.steps, self.sampling_rate, own_noise=noise, example=None)
+
+    def honest_upload(self, round: int, examples: int) -> HonestUpload | None:
+        if self.noise_multiplier is None:
+            return None
+        return own_noise.honest_upload(self, round, 1.0, value_in_round(self.steps, round), momentum=0.0)
 
     def noise_to_signal(self, weights: Sequence[float], population: Population) -> float:
         means = (1.0,) * population.clients  # the mean itself is clipped

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from discreet.algorithms import per_client
+from discreet.algorithms.honest_upload import HonestUpload
 from discreet.algorithms.training.per_round import value_in_round
 
 
@@ -25,8 +26,30 @@ def noise_to_signal(part: Any, weights: Sequence[float], batches: Sequence[float
     each = list(zip(weights, noises, clips, batches, strict=True))
     noise = math.sqrt(sum((w * z * C / batch) ** 2 for w, z, C, batch in each if batch))
     signal = sum(w * C for w, _, C, batch in each if batch)
+    reaches = _reaches(value_in_round(part.steps, 0), momentum)
+    return noise / signal * (math.sqrt(sum(c * c for c in reaches)) / sum(reaches))
+
+
+def honest_upload(part: Any, round: int, batch: float, clipped: float, *, momentum: float) -> HonestUpload:
+    """Return the largest norm of an update and its noise, for a client with equal settings.
+
+    Args:
+        part: A trainer with `steps`, `clip_norm`, `noise_multiplier`, `learning_rate` and `schedule`.
+        round: Number of the round, starting at 0.
+        batch: b: what the noisy sum of a step is divided by.
+        clipped: Most vectors of norm `clip_norm` in all sums of the round together.
+        momentum: Momentum of the steps.
+    """
+    reaches = _reaches(value_in_round(part.steps, round), momentum)
+    step = abs(part.learning_rate * part.schedule.factor(round)) * part.clip_norm / batch
+    deviation = step * part.noise_multiplier * math.sqrt(sum(reach * reach for reach in reaches))
+    return HonestUpload(norm=step * clipped * max(reaches), order=2, deviation=deviation)
+
+
+def _reaches(steps: int, momentum: float) -> list[float]:
+    """Return how far each step moves the round's end, from the last step to the first: 1, or more by momentum."""
     reaches, reach = [], 0.0
-    for _ in range(value_in_round(part.steps, 0)):  # from the last step to the first
+    for _ in range(steps):
         reach = 1 + momentum * reach
         reaches.append(reach)
-    return noise / signal * (math.sqrt(sum(c * c for c in reaches)) / sum(reaches))
+    return reaches

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, Self, TypeAlias
 
 from discreet.algorithms.broadcast import Broadcast
+from discreet.algorithms.honest_upload import HonestUpload
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.exposure import NOTHING_DECLARED, Exposure
@@ -119,6 +120,17 @@ class LocalTrainer(Protocol):
         By default all. Weights by examples are refused where a mechanism bounds clients.
         """
         return population.examples
+
+    def honest_upload(self, round: int, examples: int) -> HonestUpload | None:
+        """Return the largest norm of an update and the noise that training adds to it, of a client with equal settings.
+
+        The server refuses longer uploads in clear if no mechanism bounds them. None, as by default, if unknown.
+
+        Args:
+            round: Number of the round, starting at 0.
+            examples: The client's examples.
+        """
+        return None
 
     def longest_update(self, population: Population) -> float | None:
         """Return the norm of the mean client's first update if all that training clips is at the clip in one direction.

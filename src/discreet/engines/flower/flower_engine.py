@@ -8,6 +8,7 @@ import torch
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.standardisation import PREPARATION
+from discreet.algorithms.upload_limits import OversizedUpload, take_upload
 from discreet.engines.engine import MIN_SECURE_CLIENTS, CohortSum, Simulation
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.client_calls import ClientCalls
@@ -67,15 +68,19 @@ class FlowerEngine:
         return _cohort_sum({name: summed[name].to(_device(broadcast)) for name in summed}, tuple(contributors))
 
     def _read_update(self, client: int, answer: bytes | None, broadcast: Broadcast) -> Params | None:
-        """Decode a client's update. Ignore one that does not fit the model, so that no client can spoil a round."""
+        """Decode a client's update. Ignore or clip one that no honest client sends, so that none can spoil a round."""
         if answer is None:
             return None
         try:
-            return signed_messages.decode_update(answer, broadcast.params, self.algorithm.mechanism.extra_values)
-        except BadMessage as error:
+            update = signed_messages.decode_update(answer, broadcast.params, self.algorithm.mechanism.extra_values)
+            taken = take_upload(self.algorithm, broadcast, client, update, self.simulation.population)
+        except (BadMessage, OversizedUpload) as error:
             self.calls.log_problem(client, broadcast.round, type(error).__name__)
             self.calls.say(f"Ignored what {self.calls.members[client].name} sent: {error}")
             return None
+        if taken.problem is not None:
+            self.calls.say(f"Clipped what {self.calls.members[client].name} sent: {taken.problem}")
+        return taken.row
 
     def _gather_secure(self, broadcast: Broadcast, cohort: Sequence[int]) -> CohortSum:
         check_cohort_size(len(cohort), "Let more clients join.")

@@ -7,6 +7,7 @@ from discreet.algorithms.algorithm import ServerState
 from discreet.algorithms.declarations import trusted_parts
 from discreet.code_version import read_code_version
 from discreet.engines.engine import CohortSum, RoundRefused
+from discreet.engines.sum_check import check_sum
 from discreet.experiment.job import Job
 from discreet.experiment.loop import diagnostics
 from discreet.experiment.loop.diagnostics import json_number, json_numbers
@@ -90,6 +91,7 @@ class RoundPlayer:
         broadcast = job.algorithm.broadcast(state, round, self.engine.simulation.public_update)
         try:
             gathered = self.engine.gather(broadcast, draw_cohort(job, round))
+            check_sum(job.algorithm, broadcast, gathered, job.population)
         except (RoundOver, RoundRefused) as lost:
             revealed = lost.revealed or seen
             log.warning("round lost", error=type(lost).__name__)
