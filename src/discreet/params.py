@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from discreet.errors import InvalidInput
@@ -64,6 +64,16 @@ def repeat_for_clients(params: Params, clients: int) -> Params:
     if isinstance(params, ClientModels):
         return params.rows
     return {name: value.expand(clients, *value.shape) for name, value in params.items()}
+
+
+def concatenate(blocks: Sequence[Params]) -> Params:
+    """Return the rows of several blocks as one block."""
+    return {name: torch.cat([block[name] for block in blocks]) for name in blocks[0]}
+
+
+def stack_rows(rows: Sequence[Params]) -> Params:
+    """Return a block of these rows."""
+    return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
 
 
 def sum_clients(block: Params) -> Params:

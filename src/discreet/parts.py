@@ -5,7 +5,7 @@ from discreet import parts
 class SignStep(parts.ServerOptimizer): ...
 """
 
-from discreet.algorithms.aggregation import Aggregation, Lattice, Plain
+from discreet.algorithms.aggregation import Aggregation, Lattice, Median, Plain, TrimmedMean
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.clipping import clip
@@ -72,6 +72,7 @@ __all__ = [
     "LocalSgd",
     "LocalTrainer",
     "Mechanism",
+    "Median",
     "MinibatchDp",
     "NoPrivacy",
     "Params",
@@ -95,6 +96,7 @@ __all__ = [
     "StepDecay",
     "Streams",
     "TopK",
+    "TrimmedMean",
     "add",
     "clip",
     "expose_update",

@@ -43,7 +43,10 @@ def trust_server(folder: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("text", [PLAIN, CENTRAL, SECURE], ids=["in clear", "central", "secure"])
+MEDIAN = PLAIN + 'aggregation = { kind = "median" }\n'
+
+
+@pytest.mark.parametrize("text", [PLAIN, CENTRAL, SECURE, MEDIAN], ids=["in clear", "central", "secure", "median"])
 def test_real_clients_train_the_model_of_the_reference_engine_bit_for_bit(tmp_path: Path, text: str) -> None:
     site, heard = copy_site(tmp_path, text), list[str]()
     trust_server(tmp_path)

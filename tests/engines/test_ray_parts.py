@@ -13,6 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.algorithms.aggregation import Median, TrimmedMean
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
@@ -63,6 +64,8 @@ EVERY = {
     name: recipe(**recipe.example).with_noise(1.0).for_population(DATA.population, 18)
     for name, recipe in RECIPES.items()
 }
+EVERY["median"] = replace(EVERY["pfl"], aggregation=Median())
+EVERY["trimmed_mean"] = replace(EVERY["ldp_fedavg"], aggregation=TrimmedMean())
 
 
 @pytest.mark.parametrize("name", EVERY)

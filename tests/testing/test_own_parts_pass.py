@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 import pytest
 
-from discreet.algorithms.aggregation import AnyAggregation, Lattice, Plain
+from discreet.algorithms.aggregation import AnyAggregation, Lattice, Median, Plain, TrimmedMean
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.mechanisms import AdaptiveGaussian, DistributedGaussian, Gaussian, IntegerNoise, LocalNoise
 from discreet.algorithms.population import Population
@@ -26,7 +26,16 @@ from discreet.params import count_values
 from discreet.testing import check_aggregation, check_schedule, check_server_optimizer
 from discreet.testing.mechanism_check import synthetic_model, try_mechanism
 
-AGGREGATIONS = [Plain(), Lattice(), Lattice(bits=16), Lattice(rotated=True), Lattice(bits=16, rotated=True)]
+AGGREGATIONS = [
+    Plain(),
+    Lattice(),
+    Lattice(bits=16),
+    Lattice(rotated=True),
+    Lattice(bits=16, rotated=True),
+    Median(),
+    TrimmedMean(),
+    TrimmedMean(trim=0.49),
+]
 SERVERS = [ServerSgd(), ServerSgd(momentum=0.9, learning_rate=0.3), ServerAdam()]
 SCHEDULES = [
     Constant(),

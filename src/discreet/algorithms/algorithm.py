@@ -175,6 +175,8 @@ class Algorithm:
         """
         # the members of a secure sum are public, and missing clients must not shrink the step
         cohort = float(contributors) if self.aggregation.is_secure else self.expected_cohort(population, departed)
+        if self.aggregation.needs_each_upload:  # as a median, which is n times itself, of uploads that have their noise
+            cohort = float(max(contributors, 1))
         decoded = self.aggregation.decode(total, broadcast.encoding, state.params)
         released, mechanism = self.mechanism.release_sum(
             decoded, state.mechanism, broadcast, cohort, contributors, noise

@@ -21,6 +21,7 @@ def check_algorithm(algorithm: "Algorithm") -> None:
         UnsoundCombination: If the parts together void the guarantee. The message says what to use instead.
     """
     _check_weights(algorithm)
+    _check_each_upload(algorithm)
     _check_update_bound(algorithm)
     _check_example_bound(algorithm)
     _check_lattice(algorithm)
@@ -64,6 +65,25 @@ def _check_weights(algorithm: "Algorithm") -> None:
         raise UnsoundCombination(
             "Weighing clients by their examples lets one client move the sum by more than the clip.",
             fix='Use weighting = "uniform", or mechanism = {kind = "none"} for a run without client-level privacy.',
+        )
+
+
+def _check_each_upload(algorithm: "Algorithm") -> None:
+    """Refuse a median where only a sum carries enough noise, and a median of weighted updates."""
+    aggregation, mechanism = algorithm.aggregation, algorithm.mechanism
+    if not aggregation.needs_each_upload:
+        return
+    if mechanism.is_private and not mechanism.is_local:
+        raise UnsoundCombination(
+            f"The aggregation {aggregation.kind!r} can be moved by about the clip norm by one client, and the noise of "
+            f"the mechanism {mechanism.kind!r} is for a sum, whose mean one client moves by 1/n of that.",
+            fix='Use aggregation = { kind = "plain" }, or let each client add all of its noise (pfl, ldp_fedavg).',
+        )
+    if algorithm.weighting == "by_examples":
+        raise InvalidInput(
+            f"The aggregation {aggregation.kind!r} counts clients alike, and weights by examples would shrink the "
+            "updates of small clients instead.",
+            fix='Use weighting = "uniform".',
         )
 
 

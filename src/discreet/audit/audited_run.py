@@ -149,8 +149,8 @@ class _Attacker:
         if self.plan.sight == "release" and self.plan.observer is None:
             return self.engine.gather(broadcast, cohort), []
         assert isinstance(self.engine, EmbeddedEngine)
-        blocks = list(self.engine.client_steps(broadcast, cohort))
-        return CohortSum.from_blocks(blocks, broadcast, self.setup.algorithm.mechanism), blocks
+        algorithm, blocks = self.setup.algorithm, list(self.engine.client_steps(broadcast, cohort))
+        return CohortSum.from_blocks(blocks, broadcast, algorithm.mechanism, algorithm.aggregation), blocks
 
     def _score_uploads(self, uploads: list[tuple[list[int], Uploads]], broadcast: Broadcast) -> Array:
         """Score each canary by the upload of its own client."""

@@ -27,9 +27,8 @@ class EmbeddedEngine:
     block_size: int = LARGEST_BLOCK
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
-        return CohortSum.from_blocks(
-            self.client_steps(broadcast, cohort), broadcast, self.simulation.algorithm.mechanism
-        )
+        algorithm, steps = self.simulation.algorithm, self.client_steps(broadcast, cohort)
+        return CohortSum.from_blocks(steps, broadcast, algorithm.mechanism, algorithm.aggregation)
 
     def client_steps(self, broadcast: Broadcast, cohort: list[int]) -> Iterator[tuple[list[int], Uploads]]:
         """Yield what each block of clients sends."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import NamedTuple, Protocol
 
+from discreet.algorithms.aggregation import Aggregation, Plain
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.mechanisms import Mechanism
@@ -19,7 +20,7 @@ from discreet.algorithms.uploads import Uploads
 from discreet.data.federation import Federation
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.lazy_torch import torch
-from discreet.params import Params, add, norms, sum_clients, zeros_like
+from discreet.params import Params, add, concatenate, norms, sum_clients, zeros_like
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.secret_streams import SecretRows
 from discreet.randomness.streams import RunKey, SimulatedRows
@@ -55,17 +56,23 @@ class BlockSum(NamedTuple):
     clean: Params | None
 
     @classmethod
-    def from_blocks(cls, blocks: Iterable[tuple[list[int], Uploads]]) -> BlockSum:
-        """Add up the blocks as they arrive."""
+    def from_blocks(cls, blocks: Iterable[tuple[list[int], Uploads]], aggregation: Aggregation = Plain()) -> BlockSum:
+        """Add up the blocks as they arrive; keep them first if the aggregation needs each upload."""
         rows: Params | None = None
+        each: list[Params] = []
         clean: Params | None = None
         clients: list[int] = []
         norms_of_blocks = []
         for block, sent in blocks:
-            rows = _add_rows(rows, sent.rows)
+            if aggregation.needs_each_upload:
+                each.append(sent.rows)
+            else:
+                rows = _add_rows(rows, sent.rows)
             clean = clean if sent.clean is None else _add_rows(clean, sent.clean)
             clients += block
             norms_of_blocks.append(sent.norms)
+        if each:
+            rows = aggregation.combine(concatenate(each))
         return cls(clients, rows, torch.cat(norms_of_blocks) if norms_of_blocks else torch.zeros(0), clean)
 
 
@@ -89,10 +96,14 @@ class CohortSum:
 
     @classmethod
     def from_blocks(
-        cls, blocks: Iterable[tuple[list[int], Uploads]], broadcast: Broadcast, mechanism: Mechanism
+        cls,
+        blocks: Iterable[tuple[list[int], Uploads]],
+        broadcast: Broadcast,
+        mechanism: Mechanism,
+        aggregation: Aggregation = Plain(),
     ) -> CohortSum:
-        """Add up the blocks as they arrive, and compare their norms with the clip."""
-        clients, summed, sizes, clean = BlockSum.from_blocks(blocks)
+        """Add up the blocks as they arrive, or combine them, and compare their norms with the clip."""
+        clients, summed, sizes, clean = BlockSum.from_blocks(blocks, aggregation)
         clip = mechanism.clip_threshold(broadcast)
         kept = torch.ones_like(sizes) if clip is None else (clip / sizes).clamp(max=1).to(sizes.device)
         encoding = broadcast.encoding

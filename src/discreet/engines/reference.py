@@ -16,4 +16,5 @@ class ReferenceEngine:
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
         steps = (([client], self.simulation.step(broadcast, [client])) for client in cohort)
-        return CohortSum.from_blocks(steps, broadcast, self.simulation.algorithm.mechanism)
+        algorithm = self.simulation.algorithm
+        return CohortSum.from_blocks(steps, broadcast, algorithm.mechanism, algorithm.aggregation)

@@ -73,7 +73,8 @@ def build_terms_without_torch(source: Source) -> Terms:
     """
     paths = source.paths
     experiment = load_user_parts(source.experiment, paths.folder, paths.trust, skip=("metric",))
-    if not isinstance(experiment.algorithm.aggregation, Plain):
+    aggregation = experiment.algorithm.aggregation
+    if not isinstance(aggregation, Plain) and not aggregation.needs_each_upload:
         raise missing_library("torch", "The price of a sum of integers depends on the model's size, which")
     population, data = _describe_task(experiment, paths)
     return Terms(

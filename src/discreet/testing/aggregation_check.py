@@ -49,7 +49,8 @@ def check_aggregation(aggregation: Aggregation, params: Params | None = None) ->
             "Declare is_secure = False.",
         )
         _check_zero(fitted, params, encoding)
-        worst = max(_check_sum(fitted, rows, params, encoding, grid) for rows in _blocks(params))
+        check = _check_combination if fitted.needs_each_upload else _check_sum
+        worst = max(check(fitted, rows, params, encoding, grid) for rows in _blocks(params))
         _check_traffic(fitted, params)
     return [fill("trial.aggregation", clients=CLIENTS, error=f"{worst:.2g}")]
 
@@ -77,7 +78,8 @@ def _encode(aggregation: Aggregation, rows: Params, encoding: Encoding | None, c
 
 def _check_zero(aggregation: Aggregation, params: Params, encoding: Encoding | None) -> None:
     zero = {name: value.new_zeros(CLIENTS, *value.shape) for name, value in params.items()}
-    decoded = aggregation.decode(sum_clients(_encode(aggregation, zero, encoding, range(CLIENTS))), encoding, params)
+    encoded = _encode(aggregation, zero, encoding, range(CLIENTS))
+    decoded = aggregation.decode(aggregation.combine(encoded), encoding, params)
     require(not bool(flatten(decoded).any()), "The sum of zero updates must be zero, and it is not.")
 
 
@@ -99,6 +101,26 @@ def _check_sum(
     error = float((flatten(decoded).double() - flatten(sum_clients(rows)).double()).abs().max())
     allowed = CLIENTS * (ROUNDING if grid is None else ROUNDING + _rounding_error(encoding, grid))
     require(error <= allowed, f"The decoded sum is off by {error:.3g} in a coordinate, and {allowed:.3g} is allowed.")
+    return error
+
+
+def _check_combination(
+    aggregation: Aggregation, rows: Params, params: Params, encoding: Encoding | None, grid: Grid | None
+) -> float:
+    """Refuse a combination that depends on the clients' order, or that is not the sum of equal updates.
+
+    Returns the largest error of a coordinate of that sum.
+    """
+    require(not aggregation.is_secure, "An aggregation that is secure can't ask for each upload.")
+    encoded = _encode(aggregation, rows, encoding, range(CLIENTS))
+    turned = aggregation.combine({name: value.flip(0) for name, value in encoded.items()})
+    same = all(torch.equal(turned[name], value) for name, value in aggregation.combine(encoded).items())
+    require(same, "`combine` must not depend on the order of the clients.")
+    alike = {name: value[:1].expand_as(value) for name, value in encoded.items()}
+    decoded = aggregation.decode(aggregation.combine(alike), encoding, params)
+    error = float((flatten(decoded).double() - flatten(sum_clients(alike)).double()).abs().max())
+    allowed = CLIENTS * ROUNDING
+    require(error <= allowed, f"Equal updates must be combined into their sum, and a coordinate is off by {error:.3g}.")
     return error
 
 

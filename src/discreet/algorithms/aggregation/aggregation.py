@@ -7,7 +7,7 @@ from typing import Protocol, Self
 
 from discreet.contract import contract
 from discreet.lazy_torch import torch
-from discreet.params import Params
+from discreet.params import Params, sum_clients
 from discreet.randomness.streams import Rows
 from discreet.secure_sums.lattice.grid import Grid, Load
 from discreet.secure_sums.lattice.lattice_encoding import Encoding
@@ -31,6 +31,21 @@ class Aggregation(Protocol):
     def ring_bits(self) -> int | None:
         """Bits of the ring that integers are summed in; None without a ring, or if unknown. For plans and cards."""
         return None
+
+    @property
+    def needs_each_upload(self) -> bool:
+        """Whether engines must keep all uploads of a round and pass them to `combine`; by default they add them up.
+
+        Where it is true, a mechanism is refused whose noise is enough on a sum only.
+        """
+        return False
+
+    def combine(self, rows: Params) -> Params:
+        """Combine all n uploads of a round, one row for each, into n times a kind of mean; by default into their sum.
+
+        The order of the rows must not matter. It is post-processing: every upload already carries its noise.
+        """
+        return sum_clients(rows)
 
     def for_sum(self, dimension: int | None, load: Load | None) -> Self:
         """Return a copy with the fields that follow from the model size and from what a sum carries, if known."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from discreet.algorithms.aggregation import AnyAggregation, Plain
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.mechanisms import LocalNoise
 from discreet.algorithms.sampling import AnySampling, Everyone, RoundRobin
@@ -25,6 +26,7 @@ def ldp_fedavg(
     cohort: int | None = None,
     noise_multiplier: float | Sequence[float] | None = None,
     schedule: AnySchedule = Constant(),
+    aggregation: AnyAggregation = Plain(),
     server: AnyServer = ServerSgd(),
     as_published: bool = False,
 ) -> Algorithm:
@@ -48,6 +50,7 @@ def ldp_fedavg(
         cohort: Clients that join a round. None: all.
         noise_multiplier: Noise scale over ζΣη. None computes it from the promise. A list has one value for each client.
         schedule: How the learning rate changes, by iterations counted over all rounds.
+        aggregation: How the server takes the mean of the updates: as it is, or by "median" or "trimmed_mean".
         server: How the server moves the model by the mean update.
         as_published: Print the paper's ε as a claim beside the certified one.
 
@@ -81,6 +84,7 @@ def ldp_fedavg(
             schedule=schedule,
         ),
         mechanism=LocalNoise(kind="local_laplace" if laplace else "local_gaussian", noise_multiplier=noise_multipliers),
+        aggregation=aggregation,
         server=server,
         as_published=as_published,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from discreet.algorithms.aggregation import AnyAggregation, Plain
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
 from discreet.algorithms.training import DpSgd
@@ -24,6 +25,7 @@ def pfl(
     momentum: float = 0.0,
     weight_decay: float = 0.0,
     schedule: AnySchedule = Constant(),
+    aggregation: AnyAggregation = Plain(),
     server: AnyServer = ServerSgd(),
 ) -> Algorithm:
     """PFL (Bhaskar et al. 2025): DP-SGD on every client, then the plain mean of their models.
@@ -46,6 +48,7 @@ def pfl(
         momentum: Momentum of the local steps; it starts at zero in every round.
         weight_decay: Weight decay of the local steps.
         schedule: How the learning rate changes from round to round.
+        aggregation: How the server takes the mean of the updates: as it is, or by "median" or "trimmed_mean".
         server: How the server moves the model by the mean update.
 
     Returns:
@@ -83,5 +86,6 @@ def pfl(
             schedule=schedule,
             **per_client,
         ),
+        aggregation=aggregation,
         server=server,
     )

@@ -14,7 +14,7 @@ from discreet.engines.flower import signed_messages
 from discreet.engines.flower.client_calls import ClientCalls
 from discreet.engines.flower.network_session import NetworkSession
 from discreet.engines.secure_terms import SessionPlan, check_cohort_size, plan_session
-from discreet.params import Params, add, count_values, unflatten, zeros_like
+from discreet.params import Params, add, count_values, stack_rows, unflatten, zeros_like
 from discreet.secure_sums.secagg.session_errors import BadMessage, RoundOver, TooFewClients
 
 
@@ -57,14 +57,18 @@ class FlowerEngine:
         body = signed_messages.encode_broadcast(broadcast.params, broadcast.announcement)
         answers = self.calls.ask("train", broadcast.round, cohort, dict.fromkeys(here, body), 1, opens=True)
         summed: Params | None = None
+        each: list[Params] = []
         contributors = []
         for client in cohort:
             row = self._read_update(client, answers.get(client), broadcast)
             if row is not None:
                 contributors.append(client)
+                each.append(row)
                 summed = row if summed is None else add(summed, row)
         if summed is None:
             raise TooFewClients("No client answered in this round.", revealed=True)  # an update may be late
+        if self.algorithm.aggregation.needs_each_upload:
+            summed = self.algorithm.aggregation.combine(stack_rows(each))
         return _cohort_sum({name: summed[name].to(_device(broadcast)) for name in summed}, tuple(contributors))
 
     def _read_update(self, client: int, answer: bytes | None, broadcast: Broadcast) -> Params | None:

@@ -68,8 +68,9 @@ class RayEngine(EmbeddedVariant):
     workers: Workers
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
+        algorithm, steps = self.simulation.algorithm, self._steps(broadcast, cohort)
         try:
-            return CohortSum.from_blocks(self._steps(broadcast, cohort), broadcast, self.simulation.algorithm.mechanism)
+            return CohortSum.from_blocks(steps, broadcast, algorithm.mechanism, algorithm.aggregation)
         except BaseException:
             self.workers.end()  # otherwise workers would go on
             raise

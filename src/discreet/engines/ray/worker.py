@@ -11,7 +11,7 @@ from discreet.algorithms.uploads import Uploads
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import BlockSum, Simulation
 from discreet.engines.ray.data_portions import Arrays, Portion, to_array, to_arrays, to_tensors, with_portions
-from discreet.params import Params
+from discreet.params import Params, concatenate
 
 
 class BroadcastArrays(NamedTuple):
@@ -30,7 +30,7 @@ class ParcelSum(NamedTuple):
     """The sum of a parcel of clients, added in the order of its blocks.
 
     Attributes:
-        rows: The sum of what the clients sent.
+        rows: The sum of what the clients sent; or one row for each, if the aggregation needs each upload.
         norms: The norm of each client's update.
         clean: The sum of the updates without noise, None if unknown.
     """
@@ -38,17 +38,25 @@ class ParcelSum(NamedTuple):
     rows: Arrays
     norms: Any
     clean: Arrays | None
+    has_each_upload: bool = False
 
     @classmethod
-    def from_blocks(cls, blocks: Iterable[tuple[list[int], Uploads]]) -> "ParcelSum":
+    def from_blocks(cls, blocks: Iterable[tuple[list[int], Uploads]], *, keep_each_upload: bool = False) -> "ParcelSum":
+        """Add the blocks up. If each upload is needed, keep the rows, and add up only what is for diagnostics."""
+        kept: list[Params] = []
+        if keep_each_upload:
+            blocks = list(blocks)
+            kept = [sent.rows for _, sent in blocks]
         _, rows, norms, clean = BlockSum.from_blocks(blocks)
         assert rows is not None  # a parcel has at least one block
-        return cls(to_arrays(rows), to_array(norms), None if clean is None else to_arrays(clean))
+        arrays = to_arrays(concatenate(kept) if kept else rows)
+        return cls(arrays, to_array(norms), None if clean is None else to_arrays(clean), keep_each_upload)
 
     def to_block(self, device: torch.device) -> Uploads:
-        """Convert to a block with one row, whose sum is this sum, bit for bit."""
+        """Convert to a block with one row, whose sum is this sum, bit for bit; or with all rows, if they were kept."""
         clean = None if self.clean is None else _one_row(to_tensors(self.clean, device))
-        return Uploads(_one_row(to_tensors(self.rows, device)), torch.tensor(self.norms, device=device), clean)
+        rows = to_tensors(self.rows, device)
+        return Uploads(rows if self.has_each_upload else _one_row(rows), torch.tensor(self.norms, device=device), clean)
 
 
 def _one_row(params: Params) -> Params:
@@ -79,7 +87,8 @@ class Worker:
         device = simulation.federation.inputs.device
         params, announced = to_tensors(arrays.params, device), to_tensors(arrays.announced, device)
         broadcast = simulation.algorithm.rebuild_broadcast(arrays.round, params, announced)
-        return ParcelSum.from_blocks(self.embedded.client_steps(broadcast, clients))
+        steps = self.embedded.client_steps(broadcast, clients)
+        return ParcelSum.from_blocks(steps, keep_each_upload=simulation.algorithm.aggregation.needs_each_upload)
 
     def _fetch_data(self, clients: list[int]) -> None:
         missing = sorted({int(self.portion_of[client]) for client in clients} - self.held)

@@ -40,12 +40,13 @@ def _clips_updates(job: Job) -> bool:
 def signal_to_noise(job: Job, gathered: CohortSum) -> float | None:
     """Return ‖Σ clipped updates‖ over √d times the deviation of the noise in each of the d sent coordinates.
 
-    None without noise, and where training adds the noise, since the update without noise is then unknown.
+    None without noise, where updates are not summed, and where training adds the noise, since the update without noise
+    is then unknown.
     """
     algorithm = job.algorithm
     in_training = getattr(algorithm.trainer, "noise_multiplier", None)
     deviation = algorithm.mechanism.noise_deviation(gathered.contributors)
-    if in_training is not None or not deviation:
+    if in_training is not None or not deviation or algorithm.aggregation.needs_each_upload:
         return None
     return float(gathered.signal) / (deviation * math.sqrt(algorithm.sparsifier.coordinates(count_values(job.params))))
 

@@ -156,7 +156,8 @@ def build_terms(source: Source, key: RunKey) -> Terms:
     own = experiment.model if isinstance(experiment.model, UserModel) else None
     module = None if own is not None else build_model(experiment.model, task, paths, key.generator(Purpose.MODEL))
     dimension = None if module is None else _count_parameters(module)
-    if own is not None and not isinstance(experiment.algorithm.aggregation, Plain):
+    aggregation = experiment.algorithm.aggregation
+    if own is not None and not (isinstance(aggregation, Plain) or aggregation.needs_each_upload):
         raise Unsupported(
             f"What a sum of integers reveals depends on the model's size, and {own.kind} was not run.",
             fix="Read it; then add --trust to run it.",
