@@ -1,0 +1,1 @@
+"""Hostile clients in private runs on digits: what the server's bound and robust aggregation save."""
