@@ -159,6 +159,7 @@ class Simulation:
         key: The run's key, from which all randomness is drawn.
         public: Examples that no client holds, as one client's.
         real: Whether the clients are on machines of their own, so that noise drawn here hides real data.
+        declared: The public client sizes of clients who keep their data themselves; None if `federation` holds it all.
     """
 
     algorithm: Algorithm
@@ -167,11 +168,12 @@ class Simulation:
     key: RunKey
     public: Federation | None = None
     real: bool = False
+    declared: Population | None = None
     _turn: OneThread = field(default_factory=OneThread, init=False, repr=False, compare=False)
 
     @property
     def population(self) -> Population:
-        return self.federation.population
+        return self.declared or self.federation.population
 
     def step(self, broadcast: Broadcast, clients: list[int]) -> Uploads:
         """Return what a block of clients sends for this broadcast.

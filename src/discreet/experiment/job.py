@@ -106,7 +106,9 @@ class Job:
     @property
     def simulation(self) -> Simulation:
         """What an engine needs to play the clients."""
-        return Simulation(self.algorithm, self.data, self.model.loss, self.key, self.public_data)
+        return Simulation(
+            self.algorithm, self.data, self.model.loss, self.key, self.public_data, declared=self.declared
+        )
 
     def build_engine(self, block_size: int | None) -> Engine:
         """Build the engine of the settings. A resumed run passes the block size of its checkpoint."""
