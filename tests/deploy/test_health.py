@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from discreet.deploy.client_node import ClientNode, today
-from discreet.deploy.health_server import ADDRESS, Health, Metric, format_metrics, serve_health
+from discreet.deploy.health_server import Health, Metric, format_metrics, serve_health
 from discreet.deploy.node_health import NodeHealth
 from discreet.deploy.server_health import ServerHealth
 from discreet.engines.flower import signed_messages
 from discreet.errors import InvalidInput
 from discreet.logs import get_log
+from discreet.loopback_server import ADDRESS
 from tests.deploy.example_sites import CENTRAL, PLAIN, copy_site
 from tests.deploy.node_requests import RequestCase, refusal
 

@@ -6,21 +6,17 @@ computed from data, and nothing about who took part in which round where a promi
 
 import json
 import math
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from http.client import HTTP_PORT
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Literal
+from typing import Literal
 
 from discreet.errors import InvalidInput
+from discreet.loopback_server import LoopbackHandler, LoopbackServer
 
-ADDRESS = "127.0.0.1"  # never another one: whoever reaches the page may read it
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Allow": "GET"}
 
 
 @dataclass(frozen=True)
@@ -99,74 +95,40 @@ def serve_health(port: int | None, read_health: Callable[[], Health]) -> Iterato
         thread.join()
 
 
-class HealthServer(ThreadingHTTPServer):
+class HealthServer(LoopbackServer):
     """Listens on loopback and reads the state for each request."""
 
-    daemon_threads = True
     block_on_close = False  # a silent connection must not keep the command from ending
 
     def __init__(self, port: int, read_health: Callable[[], Health]) -> None:
         self._read_health, self._reading = read_health, threading.Lock()
-        super().__init__((ADDRESS, port), HealthHandler)
+        super().__init__(port, HealthHandler)
 
     def health(self) -> Health:
         with self._reading:
             return self._read_health()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print errors, except for a reader that closes its connection."""
-        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
-            super().handle_error(request, client_address)
 
-
-class HealthHandler(BaseHTTPRequestHandler):
+class HealthHandler(LoopbackHandler):
     """Answers two paths, and logs nothing."""
 
     server: HealthServer
-    server_version, sys_version = "discreet", ""
-    protocol_version = "HTTP/1.1"
     timeout = 10  # seconds until a silent connection is closed
 
-    def do_GET(self) -> None:
+    def answer(self) -> None:
         """Answer with the state, or with the metrics."""
-        if not self._host_is_ours():  # another web page could read this one by DNS rebinding
-            return self._send_json(HTTPStatus.FORBIDDEN, {"error": "This is not an address of this page."})
+        if not self.host_is_ours():  # another web page could read this one by DNS rebinding
+            return self.send_json(HTTPStatus.FORBIDDEN, {"error": "This is not an address of this page."})
         if self.path not in ("/health", "/metrics"):
-            return self._send_json(HTTPStatus.NOT_FOUND, {"error": "There are /health and /metrics here."})
+            return self.send_json(HTTPStatus.NOT_FOUND, {"error": "There are /health and /metrics here."})
         try:
             health = self.server.health()
         except Exception as error:  # noqa: BLE001 - its text may be about files or data: only the class is told
             error_class = type(error).__name__
-            return self._send_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"status": "unknown", "error": error_class})
+            return self.send_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"status": "unknown", "error": error_class})
         if self.path == "/metrics":
-            return self._send(HTTPStatus.OK, METRICS_TYPE, format_metrics(health.metrics).encode())
+            return self.send_content(HTTPStatus.OK, METRICS_TYPE, format_metrics(health.metrics).encode())
         if health.problem is None:
-            return self._send_json(HTTPStatus.OK, {"status": "ok", **health.facts})
+            return self.send_json(HTTPStatus.OK, {"status": "ok", **health.facts})
         status = HTTPStatus.SERVICE_UNAVAILABLE
-        return self._send_json(status, {"status": "failing", "problem": health.problem, **health.facts})
-
-    def _host_is_ours(self) -> bool:
-        named, port = self.headers.get_all("Host", []), self.server.server_port
-        ours = {f"{name}:{port}" for name in (ADDRESS, "localhost")}
-        if port == HTTP_PORT:
-            ours |= {ADDRESS, "localhost"}
-        return len(named) == 1 and named[0] in ours
-
-    def _send_json(self, status: HTTPStatus, data: Mapping[str, str | bool]) -> None:
-        self._send(status, "application/json", json.dumps(data).encode() + b"\n")
-
-    def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
-        self.send_response(status)
-        for name, value in {**HEADERS, "Content-Type": kind, "Content-Length": str(len(content))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
-
-    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse other methods, and what is not HTTP at all."""
-        self.close_connection = True
-        status = HTTPStatus.METHOD_NOT_ALLOWED if code == HTTPStatus.NOT_IMPLEMENTED else HTTPStatus(code)
-        self._send_json(status, {"error": "Only GET is answered here."})
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing: a supervisor asks every few seconds."""
+        return self.send_json(status, {"status": "failing", "problem": health.problem, **health.facts})
