@@ -39,15 +39,16 @@ def account(event: Event, delta: float, relation: Relation = "add_or_remove") ->
     """
     epsilons: dict[str, float] = {}
     notes: dict[str, str] = {}
-    counted = replace_unpaired_noise(event, relation)
+    by_rdp = looser = rdp.epsilon(event, delta, relation)
     if pld.supports(event, relation):
         epsilons["pld"] = pld.epsilon(event, delta, relation)
+        if (counted := replace_unpaired_noise(event, relation)) != event:
+            notes["pld"] = "of Gaussian noise with slightly less variance, which dominates this noise"
+            looser = rdp.epsilon(counted, delta, relation)
+        _check_order(epsilons["pld"], looser, "our PLD", "our RDP")
     else:
         notes["pld"] = "no dominating pair is proven for this noise on vectors, so RDP is what is certified"
-    epsilons["rdp"] = rdp.epsilon(event, delta, relation)
-    if counted != event:
-        notes["pld"] = "of Gaussian noise with slightly less variance, which dominates this noise"
-    _check_order(epsilons.get("pld", 0.0), rdp.epsilon(counted, delta, relation), "our PLD", "our RDP")
+    epsilons["rdp"] = by_rdp
     if _has_tight_basic(event, relation):
         epsilons["basic"] = BASIC.epsilon(steps(event), delta, relation)
     certified_by = min(epsilons, key=lambda name: epsilons[name])
