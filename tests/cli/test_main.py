@@ -71,7 +71,7 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
         task += "back={values=['no', 'yes']}}}"
         discreet("run", small, "--out", tabled, "--set", task)
         assert json.loads((tabled / "table.json").read_text()) == columns
-    if path in ("deploy enroll", "deploy status", "deploy accept"):
+    if path in ("deploy enroll", "deploy status", "deploy accept", "deploy renew"):
         discreet(f"deploy init {tmp_path / 'site'} {small}")
     if path == "deploy accept":
         shared = tmp_path / "site" / "app"
@@ -82,6 +82,7 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
         "deploy init": f"{tmp_path / 'site'} {small}",
         "deploy enroll": f"client-0 --app {tmp_path / 'site' / 'app'} --out {tmp_path / 'node'}",
         "deploy accept": f"{tmp_path / 'client-0'}",
+        "deploy renew": f"{tmp_path / 'site'}",
         "deploy status": f"{tmp_path / 'site'}",
         "account gaussian": "--noise-multiplier 1",
         "account laplace": "--noise-multiplier 1",

@@ -1,6 +1,7 @@
 """Certificates that have expired and clocks that were wrong: who is told, and what to do."""
 
 import json
+import shutil
 import socket
 import ssl
 import threading
@@ -16,8 +17,10 @@ from discreet.deploy import certificates
 from discreet.deploy.certificates import check_certificates, write_certificates
 from discreet.deploy.client_node import ClientNode, today
 from discreet.deploy.policy import PolicyRefusal, period_name
+from discreet.deploy.renewal import renew_certificate
 from discreet.engines.flower import signed_messages
 from discreet.errors import InvalidInput
+from tests.deploy.example_sites import PLAIN, copy_site
 from tests.deploy.node_requests import RequestCase, refusal, restart
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -49,8 +52,19 @@ def test_a_server_whose_certificate_has_expired_does_not_start_and_says_what_to_
 ) -> None:
     with pytest.raises(InvalidInput, match=r"ca\.crt has expired on \d{4}-\d\d-\d\d, by this machine's clock") as told:
         check_certificates(write_at(LATER))
-    assert "discreet deploy init" in told.value.fix
-    assert "--ledgers" in told.value.fix
+    assert "discreet deploy renew" in told.value.fix
+
+
+def test_an_expired_certificate_can_be_renewed(write_at: Callable[[timedelta], Path], tmp_path: Path) -> None:
+    """The authority has expired as well, so it is renewed too."""
+    expired, site = write_at(LATER), copy_site(tmp_path / "renewed", PLAIN)
+    for path in expired.iterdir():
+        shutil.copy(path, site.server)
+    with pytest.raises(InvalidInput, match="has expired"):
+        check_certificates(site.server)
+    assert renew_certificate(site).is_new_authority
+    check_certificates(site.server)
+    assert (site.app / "ca.crt").read_bytes() == (site.server / "ca.crt").read_bytes()
 
 
 def test_a_server_whose_clock_is_behind_its_certificate_says_so(write_at: Callable[[timedelta], Path]) -> None:

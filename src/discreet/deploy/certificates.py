@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -16,44 +17,102 @@ from cryptography.hazmat.primitives.serialization import (
     NoEncryption,
     PrivateFormat,
     PublicFormat,
+    load_pem_private_key,
     load_ssh_public_key,
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from discreet.durable_files import create_secret
+from discreet.durable_files import ANYONE, OWNER, create_secret
 from discreet.errors import InvalidInput
 from discreet.secure_sums.secagg import key_agreement
 
 YEARS = 3
 CURVE = ec.SECP384R1
+PLAIN_PEM = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+class Authority(NamedTuple):
+    """A deployment's certificate authority: its certificate and its private key."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+    @classmethod
+    def create(cls) -> "Authority":
+        """Create an authority that is valid for three years."""
+        key, name = ec.generate_private_key(CURVE()), _common_name("discreet authority")
+        draft = (
+            _certificate_builder(name, name, key.public_key())
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_key_usage("key_cert_sign"), critical=True)
+        )
+        return cls(_sign(draft, key), key)
+
+    @classmethod
+    def read(cls, folder: Path) -> "Authority":
+        """Read the authority in a server's folder.
+
+        Raises:
+            InvalidInput: ca.crt or ca.key can't be read, or they don't belong together.
+        """
+        try:
+            certificate = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
+            key = load_pem_private_key((folder / "ca.key").read_bytes(), password=None)
+        except (OSError, ValueError, TypeError):
+            key = None
+        if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
+            raise InvalidInput(
+                f"{folder / 'ca.crt'} and {folder / 'ca.key'} must be a certificate and its key, and are not.",
+                fix="Restore them from their backup, or create a new authority with --authority.",
+            )
+        return cls(certificate, key)
+
+    def files(self) -> dict[str, tuple[bytes, int]]:
+        """Return the contents of ca.crt and ca.key, with who may read them."""
+        return {
+            "ca.crt": (self.certificate.public_bytes(Encoding.PEM), ANYONE),
+            "ca.key": (self.key.private_bytes(*PLAIN_PEM), OWNER),
+        }
+
+    def server_files(self, hosts: Sequence[str]) -> dict[str, tuple[bytes, int]]:
+        """Return a new server certificate for these host names and addresses, with its key, as `files` does.
+
+        It has all that strict checks ask for, which Python makes from 3.13 on: key identifiers and key usage. It is
+        valid for three years, but not longer than the authority, without which nobody would accept it.
+        """
+        key = ec.generate_private_key(CURVE())
+        end = self.certificate.not_valid_after_utc
+        draft = (
+            _certificate_builder(_common_name(hosts[0]), self.certificate.subject, key.public_key(), end)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_key_usage("digital_signature"), critical=True)
+            .add_extension(x509.SubjectAlternativeName([_general_name(host) for host in hosts]), critical=False)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        )
+        return {
+            "server.crt": (_sign(draft, self.key).public_bytes(Encoding.PEM), ANYONE),
+            "server.tls.key": (key.private_bytes(*PLAIN_PEM), OWNER),
+        }
+
+
+def _sign(draft: x509.CertificateBuilder, authority: ec.EllipticCurvePrivateKey) -> x509.Certificate:
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key())
+    return draft.add_extension(issuer, critical=False).sign(authority, SHA256())
+
+
+def certificate_hosts(host: str) -> list[str]:
+    """Return the names for which a server's certificate is valid: its host, and this machine's own."""
+    return list(dict.fromkeys([host, "localhost", "127.0.0.1"]))
 
 
 def write_certificates(folder: Path, hosts: Sequence[str]) -> None:
-    """Write a new certificate authority, and a server certificate for these host names and addresses.
-
-    They have all that strict checks ask for, which Python makes from 3.13 on: key identifiers and key usage.
-    """
-    authority_key, server_key = ec.generate_private_key(CURVE()), ec.generate_private_key(CURVE())
-    authority_name = _common_name("discreet authority")
-    authority = (
-        _certificate_builder(authority_name, authority_name, authority_key.public_key())
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage("key_cert_sign"), critical=True)
-    )
-    server = (
-        _certificate_builder(_common_name(hosts[0]), authority_name, server_key.public_key())
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage("digital_signature"), critical=True)
-        .add_extension(x509.SubjectAlternativeName([_general_name(host) for host in hosts]), critical=False)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-    )
-    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
-    for name, draft in (("ca.crt", authority), ("server.crt", server)):
-        signed = draft.add_extension(issuer, critical=False).sign(authority_key, SHA256())
-        (folder / name).write_bytes(signed.public_bytes(Encoding.PEM))
-    plain = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    write_secret(folder / "ca.key", authority_key.private_bytes(*plain))
-    write_secret(folder / "server.tls.key", server_key.private_bytes(*plain))
+    """Write a new certificate authority, and a server certificate for these host names and addresses."""
+    authority = Authority.create()
+    for name, (content, mode) in {**authority.files(), **authority.server_files(hosts)}.items():
+        if mode == OWNER:
+            write_secret(folder / name, content)
+        else:
+            (folder / name).write_bytes(content)
 
 
 def check_certificates(folder: Path) -> None:
@@ -81,8 +140,7 @@ def _check_dates(path: Path, now: datetime) -> None:
         raise InvalidInput(
             f"{path} has expired on {certificate.not_valid_after_utc:%Y-%m-%d}, by this machine's clock, which says "
             f"{now:%Y-%m-%d}: no client would connect.",
-            fix="If the clock is right, create a new deployment with `discreet deploy init`; let each client enroll "
-            "again with --ledgers and its old folder, so that what was spent stays counted.",
+            fix="If the clock is right, renew it with `discreet deploy renew`.",
         )
     if now < certificate.not_valid_before_utc:
         raise InvalidInput(
@@ -150,9 +208,11 @@ def write_secret(path: Path, content: bytes) -> None:
 
 
 def _certificate_builder(
-    subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey
+    subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey, end: datetime | None = None
 ) -> x509.CertificateBuilder:
+    """Return a certificate for three years, but not beyond `end`."""
     now = datetime.now(UTC)
+    last = now + timedelta(days=365 * YEARS)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -160,7 +220,7 @@ def _certificate_builder(
         .public_key(public)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))  # clocks differ
-        .not_valid_after(now + timedelta(days=365 * YEARS))
+        .not_valid_after(last if end is None else min(last, end))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
     )
 

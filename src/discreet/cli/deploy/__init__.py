@@ -2,7 +2,7 @@
 
 import typer
 
-from discreet.cli.deploy import client_commands, server_commands, status_command
+from discreet.cli.deploy import client_commands, renew_command, server_commands, status_command
 from discreet.extras import is_installed, missing_library
 
 EPILOG = """\b
@@ -34,3 +34,4 @@ app.command("client")(client_commands.client)
 app.command("submit")(server_commands.submit)
 app.command("simulate")(server_commands.simulate)
 app.command("status")(status_command.status)
+app.command("renew")(renew_command.renew)

@@ -70,15 +70,20 @@ def init(
     """
     from discreet.data.tables.table_task import TableTask
     from discreet.deploy.app_folder import AppFolder
+    from discreet.deploy.certificates import certificate_hosts
     from discreet.deploy.new_deployment import create_deployment
     from discreet.deploy.policy_template import needs_server_trust, uses_graph
     from discreet.deploy.service_files import write_compose, write_units
     from discreet.experiment.configuration import experiment_file
 
     source = experiment_file.load_experiment(file, (), data_dir, choose_trust(trust, file))
-    hosts = list(dict.fromkeys([host, "localhost", "127.0.0.1"]))
     deployment = create_deployment(
-        folder, source, _parse_clients(clients), f"{host}:{port}", hosts, accept_data_ranges=accept_data_ranges
+        folder,
+        source,
+        _parse_clients(clients),
+        f"{host}:{port}",
+        certificate_hosts(host),
+        accept_data_ranges=accept_data_ranges,
     )
     services = [write_compose(folder, deployment)] if compose else []
     services += [write_units(folder)] if systemd else []

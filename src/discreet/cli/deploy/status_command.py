@@ -75,8 +75,10 @@ def open_deployment(folder: Path) -> "DeploymentFolder":
         InvalidInput: If there is none.
     """
     from discreet.deploy.deployment_folder import DeploymentFolder
+    from discreet.deploy.file_switch import finish_switch
 
     root = DeploymentFolder(folder)
     if not root.server.is_dir():
         raise InvalidInput(f"{folder} is not a deployment.", fix="Create one with: discreet deploy init")
+    finish_switch(root.folder, root.server)  # of a renewal that was interrupted
     return root

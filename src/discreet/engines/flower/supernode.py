@@ -139,8 +139,7 @@ def _outdated_certificate_error(error: httpx.HTTPError, place: SuperLinkAddress)
     if "certificate has expired" in words:
         return InvalidInput(
             f"The certificate of the server at {place.address} has expired, by this machine's clock, which says {day}.",
-            fix="If the clock is right, tell the server's operator, who creates a new deployment; then enroll in it "
-            "with --ledgers and this node's folder.",
+            fix="If the clock is right, tell the server's operator, who renews it with: discreet deploy renew",
         )
     if "certificate is not yet valid" in words:
         return InvalidInput(
