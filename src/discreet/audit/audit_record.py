@@ -120,9 +120,9 @@ def parse_audits(listed: Iterable[Any]) -> list[AuditRecord]:
 
 
 def read_audits(run_dir: Path) -> list[AuditRecord]:
-    """Return the audits of a run, the newest last."""
-    data = RunFiles(run_dir).json(AUDIT) or {}
-    return parse_audits(data.get("audits") or ())
+    """Return the audits of a run, the newest last. A damaged file has none; a report says that it is damaged."""
+    listed = (RunFiles(run_dir).json(AUDIT) or {}).get("audits")
+    return parse_audits(listed if isinstance(listed, list) else ())
 
 
 def add_audit(run_dir: Path, record: AuditRecord) -> Path:

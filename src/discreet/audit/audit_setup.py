@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.population import Population
 from discreet.engines.engine_table import AnyEngine
 from discreet.errors import InvalidInput
+from discreet.experiment.configuration import toml_document
 from discreet.experiment.job import Job
 from discreet.experiment.loop.run_guarantees import certify_run
 from discreet.experiment.promise import run_spending
@@ -86,9 +86,12 @@ def setup_from_run(record: RunRecord, trust: Trust) -> AuditSetup:
             f"{record.path} does not say how many examples its clients hold: an older version made it.",
             fix="Audit the experiment's file instead.",
         )
-    outcome, resolved = record.read_outcome(), tomllib.loads(record.read_text("resolved.toml"))
+    outcome, resolved = (
+        record.read_outcome(),
+        toml_document.parse_toml(record.read_text("resolved.toml"), str(record.path / "resolved.toml")),
+    )
     folder = Path(record.identity.folder or ".")
-    algorithm = load_user_parts(from_plain(Algorithm, resolved["algorithm"]), folder, trust)
+    algorithm = load_user_parts(from_plain(Algorithm, resolved.get("algorithm")), folder, trust)
     population = Population(examples=tuple(sizes), max_multiplicity=record.identity.max_multiplicity)
     privacy = from_plain(Privacy, resolved["privacy"]) if resolved.get("privacy") else None
     rounds = outcome["rounds"]
@@ -97,7 +100,7 @@ def setup_from_run(record: RunRecord, trust: Trust) -> AuditSetup:
         population=population,
         params=_read_params(record.path / CHECKPOINT),
         rounds=rounds,
-        engine=from_plain(AnyEngine, resolved["engine"]),
+        engine=from_plain(AnyEngine, resolved.get("engine")),
         cards=tuple(from_plain(Guarantee, card) for card in outcome["guarantees"]),
         round_limits=run_spending.round_limits(algorithm, privacy, rounds, population),
     )

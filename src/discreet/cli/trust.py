@@ -1,5 +1,6 @@
 """`discreet trust`: show the Python code that an experiment would run, and remember that it may."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -74,7 +75,7 @@ def read_code(file: Path) -> "list[OwnCode]":
 
     if file.suffix == ".py":
         return [find_file_code(file)]
-    folder = file.resolve().parent
+    folder = Path(os.path.realpath(file)).parent  # Path.resolve raises at a loop of links
     if (file / "run.json").is_file():
         from discreet.experiment.run_directory.run_record import RunRecord  # loads torch
 

@@ -40,7 +40,7 @@ def check_path(path: Path) -> list[CheckedCard]:
     folder = path if path.is_dir() else path.parent
     try:
         identity = dict(json.loads((folder / IDENTITY).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         identity = {}
     shared, run = identity.get("ledger"), identity.get("id")
     ledger = Path(str(identity.get("folder"))) / str(shared) if shared else folder / LEDGER

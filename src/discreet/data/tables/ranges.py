@@ -37,7 +37,7 @@ def load_ranges(source: "str | Path | Mapping[str, Any] | Ranges", folder: Path 
             path = find_file(str(source), folder)
             try:
                 return _parse_ranges(tomllib.loads(path.read_text(encoding="utf-8-sig")), str(path))
-            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            except (ValueError, RecursionError) as error:  # also not UTF-8, a number too long, or nested too deep
                 raise InvalidInput(f"{path} is not valid TOML: {error}.") from None
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import json
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -86,7 +87,7 @@ def expand_cells(
     Parts of the user's own are built, which runs their code as far as `trust` allows it.
     """
     paths = [path for path, _ in sweeps]
-    for what, listed in (("FILE", [str(file.resolve()) for file in files]), ("The field", paths)):
+    for what, listed in (("FILE", [os.path.realpath(file) for file in files]), ("The field", paths)):
         if twice := [name for name in listed if listed.count(name) > 1]:
             raise InvalidInput(f"{what} {twice[0]} is there twice.", fix="Name each once.")
     if "seed" in {*paths, *(override.partition("=")[0].strip() for override in overrides)}:

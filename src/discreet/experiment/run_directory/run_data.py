@@ -209,8 +209,8 @@ def read_run(run_dir: Path) -> RunData:
             fix="Name a directory that `discreet run` has made.",
         )
     outcome = files.outcome()
+    audits = _read_audits(files)
     attacks = [(kind, files.json(name)) for kind, name in run_files.ATTACKS.items()]
-    audits = (files.json(run_files.AUDIT) or {}).get("audits")
     identity = files.json(run_files.IDENTITY) or {}
     check_file_version(identity, run_dir / run_files.IDENTITY)
     chain, ledger_error = _read_chain(_ledger_path(run_dir, identity.get("ledger")))
@@ -228,7 +228,7 @@ def read_run(run_dir: Path) -> RunData:
         chain=chain,
         problems=tuple(files.problems),
         attacks=tuple(found for kind, found in attacks if found and found.get("attack") == kind),
-        audits=tuple(audits) if isinstance(audits, list) else (),
+        audits=audits,
         ledger_error=ledger_error,
     )
 
@@ -251,9 +251,19 @@ def _read_recipe(text: str) -> str | None:
     """The algorithm's name, which only the file as it was written knows: the resolved one holds its parts."""
     try:
         name = run_files.value_at(tomllib.loads(text), ("algorithm", "recipe"))
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return None
     return name if isinstance(name, str) else None
+
+
+def _read_audits(files: RunFiles) -> tuple[dict[str, Any], ...]:
+    """Return what audits measured. A file without it is a problem: a page must not leave an audit out silently."""
+    data = files.json(run_files.AUDIT)
+    audits = data.get("audits") if data is not None else []
+    if not isinstance(audits, list) or not all(isinstance(audit, dict) for audit in audits):
+        files.problems.append(f"{run_files.AUDIT} has no list of audits, so none is shown.")
+        return ()
+    return tuple(audits)
 
 
 def _read_guarantees(data: Any, problems: list[str]) -> Iterator[Guarantee]:

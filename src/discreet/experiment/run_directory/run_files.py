@@ -56,7 +56,7 @@ class RunFiles:
             return None
         try:
             data = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             self.problems.append(f"{name} is not valid JSON: {error}.")
             return None
         if not isinstance(data, kind):
@@ -71,7 +71,7 @@ class RunFiles:
             name, text = SOURCE, written
         try:
             return tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:
             self.problems.append(f"{name} is not valid TOML: {error}.")
             return {}
 
@@ -88,7 +88,7 @@ class RunFiles:
             try:
                 record = json.loads(line)
                 records[int(record["round"])] = record
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
                 self.problems.append(f"Line {number} of {ROUNDS} can't be read.")
         return dict(sorted(records.items()))
 

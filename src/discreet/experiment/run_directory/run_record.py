@@ -29,6 +29,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import safetensors
 import safetensors.torch
 from torch import Tensor
 
@@ -299,7 +300,10 @@ class RunRecord:
         path = self.path / "model.safetensors"
         if not path.exists():
             raise self._unfinished_error("model")
-        return safetensors.torch.load_file(path)
+        try:
+            return safetensors.torch.load_file(path)
+        except (OSError, safetensors.SafetensorError):
+            raise InvalidInput(f"{path} can't be read.", fix="Restore it from its backup, or train again.") from None
 
     def read_columns(self) -> TableColumns | None:
         """Return the columns of the table that was trained on. None if the data was no table."""
@@ -315,6 +319,11 @@ class RunRecord:
         files = RunFiles(self.path)
         outcome = files.outcome()
         files.require()
+        if type(outcome.get("rounds")) is not int or not isinstance(outcome.get("guarantees"), list):
+            raise InvalidInput(
+                f"{self.path / run_files.OUTCOME} must have the number of rounds and the guarantees, and does not.",
+                fix=f"Restore it from its backup, or make it again: {self.resume_command}",
+            )
         return outcome
 
     def _unfinished_error(self, missing: str) -> InvalidInput:

@@ -1,0 +1,61 @@
+"""A damaged file gets one sentence and its documented exit code from every command, and nothing is written."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from discreet.cli.main import run
+from tests.bad_inputs.damaged_files import DAMAGES, FOLDER, LOOP, Case, cases
+from tests.bad_inputs.stage import Stage
+
+CASES = list(cases())
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    folder = tmp_path_factory.mktemp("stage")
+    (folder / "here").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder / "here")
+        patch.setenv("XDG_STATE_HOME", str(folder / "here" / "state"))
+        yield Stage.build(folder)
+
+
+@pytest.fixture
+def stage(template: Stage) -> Stage:
+    template.restore()
+    return template
+
+
+def damage_file(path: Path, damage: str) -> None:
+    if damage in DAMAGES:
+        path.write_bytes(DAMAGES[damage](path.read_bytes()))
+        return
+    path.unlink()
+    if damage == FOLDER:
+        path.mkdir()
+    if damage == LOOP:
+        path.symlink_to(path.name)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_damaged_file_is_refused_in_one_sentence_and_nothing_is_written(
+    case: Case, stage: Stage, capsys: pytest.CaptureFixture[str]
+):
+    damage_file(stage.here / case.file, case.damage)
+    before = stage.content()
+    code = run(case.line.split())
+    said = capsys.readouterr()
+    assert (code, said.out) == (case.code, ""), said.err
+    assert said.err.startswith("Error: ")
+    assert not said.err.startswith("Error: Unexpected")
+    assert said.err.count("\n") == 1
+    assert case.says in said.err
+    assert stage.content() == before
+
+
+def test_a_report_says_that_an_audit_can_not_be_read(stage: Stage):
+    (stage.here / "run" / "audit.json").write_text('{"audits": 3}')
+    assert run(["report", "run"]) == 0
+    assert "audit.json has no list of audits" in (stage.here / "run" / "report.html").read_text()
