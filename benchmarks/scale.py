@@ -301,8 +301,9 @@ def _extrapolation(model: Model, memory: Memory, largest: dict[str, float]) -> I
         f"Memory of a simulation, from the measurements above: {format_bytes(memory.start)} + "
         f"{format_bytes(memory.client)} per client with its {EXAMPLES} examples, whether it joins or not + "
         f"{format_bytes(memory.block)} for a full block. "
-        "Memory of a server with real clients, derived from its code and not measured: all updates of the cohort at "
-        "once, and briefly twice that while replies are unpacked."
+        "Memory of a server with real clients, derived from its code and not measured: one signed request for each "
+        "client of the cohort, each as large as the model, and a few copies of the model for the replies, which are "
+        "added one at a time."
     )
     yield ""
     yield (
@@ -329,8 +330,9 @@ def _extrapolation(model: Model, memory: Memory, largest: dict[str, float]) -> I
         "- **10⁶ clients**: the cost depends on the cohort and not on the population, except for the list of client "
         "sizes and a coin for each client and round, which take seconds. A simulation can use several machines "
         '(`engine = { kind = "ray" }`). With real clients (`flower`), plan for the updates that the server '
-        "receives: it holds all replies of a round, in clear, before it adds them. A secure sum needs only one vector, "
-        "but its masked replies are also held at once before they are added. So the cohort has to fit the server's "
+        "receives and the requests that it sends. It adds each reply to the sum and keeps none, except for a median or "
+        "a trimmed mean, which need every update at once (`needs_each_upload`); but it builds all requests of a round "
+        "before it sends them. So the cohort has to fit the server's "
         "memory: draw fewer clients, or send fewer bits. Several servers or a tree of sums would go further and are "
         "not implemented. No deployment with more than a few real clients was measured. δ has to be far below 10⁻⁶."
     )

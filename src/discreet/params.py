@@ -34,6 +34,13 @@ def add(left: Params, right: Params) -> Params:
     return map_params(torch.add, left, right)
 
 
+def add_in_place(total: Params, more: Params) -> Params:
+    """Add to the tensors of `total`, without memory for another sum, and return it."""
+    for name, value in total.items():
+        value += more[name]
+    return total
+
+
 def subtract(left: Params, right: Params) -> Params:
     """Return left − right."""
     return map_params(torch.sub, left, right)

@@ -3,11 +3,12 @@
 import atexit
 import math
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import TypeAlias
 
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.client_node import ClientNode
@@ -134,6 +135,9 @@ def edit_policy(node: Path, old: str, new: str) -> None:
     path.write_text(path.read_text().replace(old, new))
 
 
+Replies: TypeAlias = Iterator[tuple[int, bytes]]
+
+
 @dataclass
 class Wire:
     """A network in one process that records messages and drops them where `lost(node, number of the exchange)`."""
@@ -145,11 +149,11 @@ class Wire:
     def nodes(self) -> list[int]:
         return list(self.nodes_at)
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
+    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
         number = len(self.passed)
         asked = {node: each for node, each in requests.items() if not self.lost(node, number)}
         self.passed.append({node: (each, self.nodes_at[node].answer(each)) for node, each in asked.items()})
-        return {node: reply for node, (_, reply) in self.passed[-1].items()}
+        return iter([(node, reply) for node, (_, reply) in self.passed[-1].items()])
 
 
 def connect_nodes(folder: Path, site: DeploymentFolder, heard: list[str]) -> Wire:

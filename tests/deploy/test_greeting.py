@@ -17,7 +17,7 @@ from discreet.randomness.streams import RunKey
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.session_errors import BadMessage
 from discreet.secure_sums.secagg.wire import VERSION, Writer
-from tests.deploy.example_sites import PLAIN, SECURE, Wire, connect_nodes, copy_site
+from tests.deploy.example_sites import PLAIN, SECURE, Replies, Wire, connect_nodes, copy_site
 from tests.deploy.node_requests import RequestCase, refusal
 
 OTHER = CodeVersion("0.4.0", "7" * 40, True)
@@ -92,9 +92,9 @@ def test_a_node_refuses_a_server_of_another_version_in_words(request_case: Reque
 class OlderNodeWire(Wire):
     """A network on which client 2 answers a greeting as version 1 did: without its version."""
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
-        came = super().exchange(requests, enough)
-        return came if len(self.passed) > 1 else {**came, 102: came[102][:-1]}
+    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
+        came = dict(super().exchange(requests, enough))
+        return iter((came if len(self.passed) > 1 else {**came, 102: came[102][:-1]}).items())
 
 
 def test_a_server_refuses_a_node_of_an_older_version_in_words(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from discreet.params import Params, flatten
 from discreet.randomness.streams import RunKey
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_terms import Terms
-from tests.deploy.example_sites import PLAIN, SECURE, Wire, connect_nodes, copy_site, create_site
+from tests.deploy.example_sites import PLAIN, SECURE, Replies, Wire, connect_nodes, copy_site, create_site
 from tests.deploy.node_requests import RUN, OpenSession, count_releases, open_request, refusal
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -89,7 +89,7 @@ class TwoFacedWire(Wire):
     key: bytes = b""
     lie: Callable[[RequestHeader, Params], tuple[RequestHeader, Params]] = lambda about, params: (about, params)
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
+    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
         return super().exchange(
             {node: self._lie(each) if node == 102 else each for node, each in requests.items()}, enough
         )

@@ -16,7 +16,7 @@ from discreet.secure_sums.secagg.message_codec import encode, parse
 from discreet.secure_sums.secagg.message_signatures import SignedMessage, sign_message
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_messages import ClientMessage, Masked, Message, Revealed, Shares
-from tests.deploy.example_sites import SECURE, Wire, connect_nodes, copy_site
+from tests.deploy.example_sites import SECURE, Replies, Wire, connect_nodes, copy_site
 from tests.deploy.node_requests import count_releases
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -31,9 +31,9 @@ class LyingMemberWire(Wire):
     kind: type[ClientMessage] = Masked
     lie: Callable[[Message], Message] = lambda message: message
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
-        came = super().exchange(requests, enough)
-        return {node: self._lie(requests[node], reply) if node == LIAR else reply for node, reply in came.items()}
+    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
+        came = dict(super().exchange(requests, enough))
+        return ((node, self._lie(requests[node], reply) if node == LIAR else reply) for node, reply in came.items())
 
     def _lie(self, request: bytes, reply: bytes) -> bytes:
         node = self.nodes_at[LIAR]

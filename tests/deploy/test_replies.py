@@ -110,7 +110,7 @@ def exchange(link: SuperLink, enough: int = 2) -> dict[int, bytes]:
     grid.set_run(Run.create_empty(RUN))
     grid._client = link
     carrier = GridCarrier(grid, ReplyDeadline(TIMEOUT, PATIENCE, lambda: link.now), link.sleep)
-    return carrier.exchange(dict.fromkeys(NODES, b"a request"), enough)
+    return dict(carrier.exchange(dict.fromkeys(NODES, b"a request"), enough))
 
 
 def answers(*nodes: int) -> dict[int, bytes]:

@@ -25,7 +25,7 @@ from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Ledger
 from discreet.randomness.streams import RunKey
 from discreet.words import fill
-from tests.deploy.example_sites import PLAIN, SECURE, Wire, connect_nodes, copy_site, write_experiment
+from tests.deploy.example_sites import PLAIN, SECURE, Replies, Wire, connect_nodes, copy_site, write_experiment
 from tests.deploy.node_requests import are_equal
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -41,12 +41,12 @@ class RefusingWire(Wire):
     number: int = SECOND_ROUND
     silent: tuple[int, ...] = ()
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
+    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
         if len(self.passed) != self.number:
             return super().exchange(requests, enough, limit)
         self.passed.append({})
         no = signed_messages.encode_refusal(signed_messages.Refusal("It is spent.", spent=True))
-        return {node: no for node in requests if node not in self.silent}
+        return ((node, no) for node in requests if node not in self.silent)
 
 
 class Crash(BaseException):
@@ -59,7 +59,7 @@ class CrashingWire(Wire):
 
     number: int = SECOND_ROUND
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
+    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
         found = super().exchange(requests, enough, limit)
         if len(self.passed) == self.number + 1:
             raise Crash
@@ -172,7 +172,7 @@ class ListeningWire(Wire):
 
     handlers: list[object] = field(default_factory=list)
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
+    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
         self.handlers.append(signal.getsignal(signal.SIGTERM))
         return super().exchange(requests, enough, limit)
 

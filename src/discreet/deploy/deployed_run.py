@@ -138,7 +138,9 @@ class DeployedRun:
             # A round whose model was broadcast but not stored would be repeated, with the same noise and other
             # contributors.
             settings=replace(job.settings, checkpoint_every=1),
-            remote_engine=FlowerEngine(calls, replace(job.simulation, real=True), job.rounds, engine.session_rounds),
+            remote_engine=FlowerEngine(
+                calls, replace(job.simulation, real=True), job.rounds, engine.session_rounds, self.root.server
+            ),
             deployment=DeploymentFacts(
                 self.resume_command,
                 self.is_rehearsal,

@@ -1,7 +1,7 @@
 """The contract of a carrier: bring bytes to clients and their replies back, over any network."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, TypeAlias
 
 LOG_PREFIX = "discreet: "  # begins each of our lines in Flower's log
@@ -14,8 +14,12 @@ class Carrier(Protocol):
     def nodes(self) -> list[int]:
         """Return the nodes that are online now."""
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
-        """Send each node its request, and return the replies that arrived.
+    def exchange(
+        self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf
+    ) -> Iterator[tuple[int, bytes]]:
+        """Send each node its request, and yield each node and its reply as soon as the reply has arrived.
+
+        A reply may be as large as the model, so the carrier holds none that it has yielded.
 
         Args:
             requests: The request for each node.

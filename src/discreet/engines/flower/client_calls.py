@@ -1,7 +1,7 @@
 """The server's calls to its clients: find each client's node, sign requests, and collect answers and refusals."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -122,8 +122,8 @@ class ClientCalls:
         enough: int,
         *,
         opens: bool = False,
-    ) -> dict[int, bytes]:
-        """Ask clients, and return the answers of those who answered.
+    ) -> Iterator[tuple[int, bytes]]:
+        """Ask clients, and yield each client and its answer as soon as the answer has arrived.
 
         Args:
             kind: The kind of request.
@@ -135,31 +135,28 @@ class ClientCalls:
 
         Raises:
             ClientsRefused: Clients refused, and fewer than `enough` answered. `BudgetsSpent` if a budget is spent.
+                It is raised after the last answer.
         """
-        requests = {
-            self.nodes_of_clients[client]: self._request(kind, round, client, cohort, body)
-            for client, body in bodies.items()
-            if client in self.nodes_of_clients
-        }
-        replies = self.carrier.exchange(requests, enough)
-        answers: dict[int, bytes] = {}
+        asked = {self.nodes_of_clients[client]: client for client in bodies if client in self.nodes_of_clients}
+        requests = {node: self._request(kind, round, client, cohort, bodies[client]) for node, client in asked.items()}
+        answered = 0
         refusals: dict[int, Refusal] = {}
-        for client in bodies:
-            if (reply := replies.get(self.nodes_of_clients.get(client, -1))) is None:
-                continue
+        for node, reply in self.carrier.exchange(requests, enough):
             answer = signed_messages.read_reply(reply)
+            del reply  # it may be as large as the model
             if isinstance(answer, Refusal):
-                refusals[client] = answer
+                refusals[asked[node]] = answer
             else:
-                answers[client] = answer
+                answered += 1
+                yield asked[node], answer
         alike: dict[str, list[int]] = {}  # clients by the reason for which they refuse
-        for client, refusal in refusals.items():
-            alike.setdefault(refusal.why, []).append(client)
-        if len(answers) < enough and refusals:
+        for client in sorted(refusals):
+            alike.setdefault(refusals[client].why, []).append(client)
+        if answered < enough and refusals:
             reasons = " ".join(f"{self._names(clients)}: {why}" for why, clients in alike.items())
             error = BudgetsSpent if any(refusal.spent for refusal in refusals.values()) else ClientsRefused
             raise error(
-                f"{len(answers)} of {len(bodies)} clients answered in {_round_name(round)}, and {enough} are needed. "
+                f"{answered} of {len(bodies)} clients answered in {_round_name(round)}, and {enough} are needed. "
                 f"Refused by {reasons}",
                 revealed=opens and len(refusals) < len(requests),  # a client that did not answer may still do so
             )
@@ -167,7 +164,6 @@ class ClientCalls:
             self.log_problem(client, round, "BudgetRefused" if refusal.spent else "RequestRefused")
         for why, clients in alike.items():
             self.say(f"{self._names(clients)} refused {_round_name(round)}: {why}")
-        return answers
 
     def log_problem(self, client: int, round: int, error: str) -> None:
         """Log that nothing of a client can be used in a round; but not if a secret draw decides who is asked."""
@@ -196,7 +192,7 @@ class ClientCalls:
             greeting = encode_greeting(key_agreement.random_bytes(NONCE_BYTES))
             request = self._request("hello", round, 0, (), greeting)
             new = sum(node not in self._silent for node in unknown)
-            replies = self.carrier.exchange(dict.fromkeys(unknown, request), new, HELLO_SECONDS)
+            replies = dict(self.carrier.exchange(dict.fromkeys(unknown, request), new, HELLO_SECONDS))
             for node, reply in replies.items():
                 self._identify(node, reply, greeting)
             for node in set(unknown) - set(replies):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import torch
 
@@ -13,8 +14,9 @@ from discreet.engines.engine import MIN_SECURE_CLIENTS, CohortSum, Simulation
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.client_calls import ClientCalls
 from discreet.engines.flower.network_session import NetworkSession
+from discreet.engines.flower.reply_order import in_order
 from discreet.engines.secure_terms import SessionPlan, check_cohort_size, plan_session
-from discreet.params import Params, add, count_values, stack_rows, unflatten, zeros_like
+from discreet.params import Params, add_in_place, count_values, stack_rows, unflatten, zeros_like
 from discreet.secure_sums.secagg.session_errors import BadMessage, RoundOver, TooFewClients
 
 
@@ -26,6 +28,7 @@ class FlowerEngine:
         calls: The run's calls to its clients.
         rounds: Rounds of the experiment.
         session_rounds: Most rounds of one secure session. Keys are exchanged once for all rounds of a session.
+        spill_folder: Folder whose disk holds updates in clear that come before their turn.
     """
 
     is_remote = True
@@ -34,6 +37,7 @@ class FlowerEngine:
     simulation: Simulation
     rounds: int
     session_rounds: int = 10
+    spill_folder: Path | None = None
     _session: NetworkSession | None = field(default=None, repr=False)
 
     @property
@@ -42,7 +46,8 @@ class FlowerEngine:
 
     def for_moments(self, simulation: Simulation) -> "FlowerEngine":
         """Return an engine that asks the same clients for the sum of moments before the first round."""
-        return FlowerEngine(self.calls, replace(simulation, real=self.simulation.real), PREPARATION + 1)
+        real = replace(simulation, real=self.simulation.real)
+        return FlowerEngine(self.calls, real, PREPARATION + 1, spill_folder=self.spill_folder)
 
     def gather(self, broadcast: Broadcast, cohort: list[int]) -> CohortSum:
         if self.algorithm.aggregation.is_secure:
@@ -50,31 +55,37 @@ class FlowerEngine:
         return self._gather_clear(broadcast, cohort)
 
     def _gather_clear(self, broadcast: Broadcast, cohort: Sequence[int]) -> CohortSum:
-        """Sum updates in the cohort's order, whichever came first, so that the same replies give the same bits."""
+        """Sum updates in the cohort's order, whichever came first, so that the same replies give the same bits.
+
+        Each is added when its turn has come, and then forgotten. All are kept only if the aggregation needs each.
+        """
         if not cohort:
             return _cohort_sum(zeros_like(broadcast.params), ())
         here = self.calls.await_clients(cohort, 1, broadcast.round)
         body = signed_messages.encode_broadcast(broadcast.params, broadcast.announcement)
         answers = self.calls.ask("train", broadcast.round, cohort, dict.fromkeys(here, body), 1, opens=True)
+        aggregation = self.algorithm.aggregation
         summed: Params | None = None
         each: list[Params] = []
         contributors = []
-        for client in cohort:
-            row = self._read_update(client, answers.get(client), broadcast)
-            if row is not None:
-                contributors.append(client)
+        for client, answer in in_order(answers, here, self.spill_folder):
+            row = self._read_update(client, answer, broadcast)
+            del answer  # it is as large as the model
+            if row is None:
+                continue
+            contributors.append(client)
+            if aggregation.needs_each_upload:
                 each.append(row)
-                summed = row if summed is None else add(summed, row)
+            else:
+                summed = row if summed is None else add_in_place(summed, row)
+        if each:
+            summed = aggregation.combine(stack_rows(each))
         if summed is None:
             raise TooFewClients("No client answered in this round.", revealed=True)  # an update may be late
-        if self.algorithm.aggregation.needs_each_upload:
-            summed = self.algorithm.aggregation.combine(stack_rows(each))
         return _cohort_sum({name: summed[name].to(_device(broadcast)) for name in summed}, tuple(contributors))
 
-    def _read_update(self, client: int, answer: bytes | None, broadcast: Broadcast) -> Params | None:
+    def _read_update(self, client: int, answer: bytes, broadcast: Broadcast) -> Params | None:
         """Decode a client's update. Ignore or clip one that no honest client sends, so that none can spoil a round."""
-        if answer is None:
-            return None
         try:
             update = signed_messages.decode_update(answer, broadcast.params, self.algorithm.mechanism.extra_values)
             taken = take_upload(self.algorithm, broadcast, client, update, self.simulation.population)

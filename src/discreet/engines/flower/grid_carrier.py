@@ -5,7 +5,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from flwr.app import Message
@@ -29,7 +29,9 @@ class GridCarrier:
     def nodes(self) -> list[int]:
         return list(self.grid.get_node_ids())
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> dict[int, bytes]:
+    def exchange(
+        self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf
+    ) -> Iterator[tuple[int, bytes]]:
         there, waiting = set(self.nodes()), self.waiting.limit_timeout(limit)
         messages = [
             Message(pack(data), node, MESSAGE_TYPE, ttl=waiting.timeout)
@@ -40,9 +42,15 @@ class GridCarrier:
         nodes = {message.metadata.message_id: message.metadata.dst_node_id for message in messages}
         replies = Replies(self.grid, {name: node for name, node in nodes.items() if name in pushed})
         is_over, last_reply = waiting.start(len(replies.awaited), enough), waiting.clock()
-        while replies.awaited and not is_over(len(replies.answers)):
-            if replies.poll():
+        answered = 0
+        while replies.awaited and not is_over(answered):
+            has_news = False
+            for event in replies.poll():
+                has_news = True
+                if event is not None:
+                    answered += 1
+                    yield event
+            if has_news:
                 last_reply = waiting.clock()
             else:
                 self.sleep(waiting.pause(waiting.clock() - last_reply))
-        return replies.answers

@@ -122,27 +122,28 @@ class NetworkSession:
             self._collect(stage, round, bodies if stage is stages[0] else self.server.close_stage())
 
     def _collect(self, stage: Stage, round: int, bodies: Mapping[int, bytes]) -> None:
-        """Ask the clients at these places and pass their replies to the server. Ignore replies that it refuses.
+        """Ask the clients at these places and pass each reply to the server when it comes, so that it holds one at a
+        time. Ignore replies that it refuses.
 
         A reply counts as that of the client at the node that was asked, whatever name it bears.
         """
         asked = {self.cohort[place]: body for place, body in bodies.items()}
-        answers = self.calls.ask(
+        answered = 0
+        for client, answer in self.calls.ask(
             _request_kind(stage), round, self.cohort, asked, self.server.terms.minimum, opens=stage.reveals_shares
-        )
-        if self.calls.has_public_cohort(round):
-            silent = len(asked) - len(answers)
-            log.debug("stage completed", stage=stage.name, round=round + 1, clients=len(asked), dropouts=silent or None)
-        for place in bodies:
-            client = self.cohort[place]
-            if client not in answers:
-                continue
+        ):
+            answered += 1
+            place = self.cohort.index(client)
             try:
-                self.server.receive(answers[client], place)
+                self.server.receive(answer, place)
                 self._setup_messages.pop(place, None)
             except SecaggError as error:
                 self.calls.log_problem(client, round, type(error).__name__)
                 self.calls.say(f"Ignored what {self._name(place)} sent: {error}")
+            del answer  # a masked vector is as large as the model, and is in the sum by now
+        if self.calls.has_public_cohort(round):
+            silent = len(asked) - answered
+            log.debug("stage completed", stage=stage.name, round=round + 1, clients=len(asked), dropouts=silent or None)
 
 
 def _request_kind(stage: Stage) -> signed_messages.Kind:

@@ -5,7 +5,10 @@ for them 500 times, up to ten seconds apart, before it looks at another reply. H
 awaited no longer than a reply that was never announced: the SuperLink gives up when the node's heartbeats are missing.
 """
 
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from flwr.proto.runtime_pb2 import PullAppMessagesRequest
 from flwr.serverapp import Grid
@@ -14,6 +17,8 @@ from flwr.superlink.grid.http_grid import HttpGrid
 
 from discreet.engines.flower.announced_messages import AnnouncedMessage
 from discreet.engines.flower.message_content import unpack
+
+Answer: TypeAlias = tuple[int, bytes]  # the node that was asked, and what it answered
 
 
 @dataclass
@@ -24,26 +29,31 @@ class Replies:
 
     Attributes:
         awaited: Messages that may still be answered, with the node that was asked.
-        answers: The answer of each node.
     """
 
     grid: Grid
     awaited: dict[str, int]
-    answers: dict[int, bytes] = field(default_factory=dict)
     _announced: list[AnnouncedMessage] = field(default_factory=list)
 
-    def poll(self) -> bool:
-        """Take the replies that have arrived. Returns whether anything has, if only the announcement of a reply."""
+    def poll(self) -> Iterator[Answer | None]:
+        """Yield the answers that have arrived, and None for other news: an announcement, or the end of a reply.
+
+        An answer may be as large as the model, so each is fetched when the one before has been dealt with.
+        """
         if not isinstance(self.grid, HttpGrid):  # in a simulation, replies arrive in full
-            came = list(self.grid.pull_messages(self.awaited))
-            for message in came:
-                self._settle(message.metadata.reply_to_message_id, unpack(message))
-            return bool(came)
+            for message in self.grid.pull_messages(self.awaited):
+                yield self._settle(message.metadata.reply_to_message_id, unpack(message))
+            return
         new = self._pull_announced(self.grid)
-        pending = self._announced + new
-        self._announced = [reply for reply in pending if not self._is_finished(reply, self.grid)]
+        yield from (None for _ in new)
+        pending, self._announced = deque(self._announced + new), []
+        while pending:
+            reply = pending.popleft()
+            if self._is_finished(reply, self.grid):
+                yield self._settle(reply.reply_to, _read_content(reply))
+            else:
+                self._announced.append(reply)
         self._give_up_on_nodes_that_are_gone()
-        return bool(new) or len(self._announced) < len(pending)
 
     def _pull_announced(self, grid: HttpGrid) -> list[AnnouncedMessage]:
         """Return the replies that were announced since the last poll. The SuperLink announces each once."""
@@ -55,15 +65,14 @@ class Replies:
         return [reply for reply in announced if reply.reply_to in self.awaited]
 
     def _is_finished(self, reply: AnnouncedMessage, grid: HttpGrid) -> bool:
-        """Take the reply if it has arrived in full. Returns whether it has, or never will."""
+        """Fetch the reply. Returns whether it has arrived in full, or never will."""
         try:
             if not reply.fetch_objects(grid._runtime_client.PullObject, grid.node):
                 return False
         except ObjectPullError:
-            self._settle(reply.reply_to, None)
+            reply.contents.clear()
             return True
         reply.confirm(grid._runtime_client.ConfirmMessageReceived, grid.node)
-        self._settle(reply.reply_to, _read_content(reply))
         return True
 
     def _give_up_on_nodes_that_are_gone(self) -> None:
@@ -75,16 +84,17 @@ class Replies:
                 self._settle(reply.reply_to, None)
         self._announced = [reply for reply in self._announced if reply.reply_to in self.awaited]
 
-    def _settle(self, name: str, data: bytes | None) -> None:
-        """Store the answer to a message, None if there will be none."""
+    def _settle(self, name: str, data: bytes | None) -> Answer | None:
+        """Wait for this message's answer no longer. Returns the answer, None if there will be none."""
         node = self.awaited.pop(name)
-        if data is not None:
-            self.answers[node] = data
+        return None if data is None else (node, data)
 
 
 def _read_content(reply: AnnouncedMessage) -> bytes | None:
-    """Return the bytes that a client sent, None if they can't be read."""
+    """Return the bytes that a client sent, None if they can't be read, and forget the objects that they came in."""
     try:
         return unpack(reply.message())
     except Exception:  # noqa: BLE001 - whatever a client sends, the run goes on without it
         return None
+    finally:
+        reply.contents.clear()
