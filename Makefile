@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: release demo test test-random coverage test-slow test-deploy test-browser test-gpu test-floors test-newest mutants lint bench pages docs lock clean
+.PHONY: release demo test test-random coverage test-slow test-deploy test-browser test-gpu test-floors test-newest mutants lint security bench pages docs lock clean
 
 demo: $(READY)
 	@$(BIN)/discreet demo
@@ -48,6 +48,10 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/names.py
+
+security: .venv-security/.ready ## faults that bandit knows in the code, and published faults of the locked libraries (asks a service)
+	.venv-security/bin/bandit --quiet --configfile pyproject.toml --recursive src
+	.venv-security/bin/pip-audit --strict --require-hashes --disable-pip --requirement locks/all.txt
 
 bench: .venv-bench/.ready ## compare accounting, DP-SGD and secure sums with other libraries; time integer noise and, on a GPU, a round
 	.venv-bench/bin/python benchmarks/accounting.py
@@ -100,8 +104,13 @@ release: .venv-release/.ready ## build sdist and wheel, and install them into em
 	.venv-release/bin/pip install --quiet 'build>=1.2,<2' 'twine>=6.1,<8'
 	@touch $@
 
-lock: ## resolve all extras together and write constraints.txt; LOCK_OPTIONS=--keep changes only what it must
-	$(PYTHON) tools/lock.py $(LOCK_OPTIONS)
+.venv-security/.ready: Makefile
+	$(PYTHON) -m venv .venv-security
+	.venv-security/bin/pip install --quiet 'bandit>=1.9,<2' 'pip-audit>=2.9,<3' 'uv>=0.9,<1'
+	@touch $@
+
+lock: .venv-security/.ready ## resolve all extras together, write constraints.txt and locks/; LOCK_OPTIONS=--keep changes only what it must
+	.venv-security/bin/python tools/lock.py $(LOCK_OPTIONS)
 
 clean:
 	rm -rf .venv .venv-* build dist site jupyter_execute

@@ -124,7 +124,7 @@ def check_certificates(folder: Path) -> None:
     except OSError:  # the base class of ssl's errors too
         raise InvalidInput(f"{authority} is not a readable certificate.", fix="Restore it from its backup.") from None
     try:
-        context.load_cert_chain(own, key, password="")  # without it OpenSSL would ask for one
+        context.load_cert_chain(own, key, password="")  # nosec B106 # without it OpenSSL would ask for one
     except OSError:
         raise InvalidInput(
             f"{own} and {key} are not a certificate and its key, or can't be read.",

@@ -125,7 +125,7 @@ def loopback_address(root: DeploymentFolder) -> str:
 
 def start_flower(root: DeploymentFolder, *arguments: str) -> "subprocess.Popen[str]":
     """Start the command `flwr` with these arguments. Its output can be read from the process."""
-    return subprocess.Popen(
+    return subprocess.Popen(  # nosec B603 # a list of words, by no shell
         [flower_program("flwr"), *arguments],
         env=flower_environment(root),
         stdout=subprocess.PIPE,
@@ -138,7 +138,7 @@ def call_flower(root: DeploymentFolder, *arguments: str) -> "subprocess.Complete
     """Run the command `flwr` with these arguments, and return its output. Refuse if it takes too long."""
     command, environment = [flower_program("flwr"), *arguments], flower_environment(root)
     try:
-        return subprocess.run(
+        return subprocess.run(  # nosec B603 # a list of words, by no shell
             command, env=environment, capture_output=True, text=True, check=False, timeout=ANSWER_SECONDS
         )
     except subprocess.TimeoutExpired:

@@ -50,7 +50,7 @@ def follow_run(
         end.unlink(missing_ok=True)
     number, fault = None, ""
     with (
-        subprocess.Popen(
+        subprocess.Popen(  # nosec B603 # a list of words, by no shell
             command,
             env=dict(environment),
             stdout=subprocess.PIPE,

@@ -50,7 +50,9 @@ def run_superlink(
 ) -> "Iterator[subprocess.Popen[bytes]]":
     """Run a SuperLink while the block lasts. It logs to a file and inherits the lock `held`."""
     with log_path(root).open("ab") as output:
-        process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, pass_fds=(held.fd,))
+        process = subprocess.Popen(  # nosec B603 # a list of words, by no shell
+            command, env=environment, stdout=output, stderr=output, pass_fds=(held.fd,)
+        )
     held.write_process_id(process.pid)
     log.info("superlink started", address=root.deployment.address)
     try:

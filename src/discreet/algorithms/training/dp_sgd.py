@@ -27,7 +27,7 @@ from discreet.privacy.events import GaussianNoise
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import Rows
 
-ONE_PASS = (
+ONE_PASS = (  # nosec B105 # no password, but a pass over the data
     "One pass over a client's data per round. The noise depends on the steps of all rounds together, so rounds may go "
     "down as steps go up; PFL (Bhaskar et al. 2025) measured one pass to be best for most of its models. In our runs "
     "of CNNs with its authors' settings and batches of 64, one pass is better than two in 12 of 12 comparisons; linear "

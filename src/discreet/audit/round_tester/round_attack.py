@@ -226,7 +226,7 @@ class _Attack:
         curve = ClaimedCurve.from_event(claim.event, release.relation, self.delta)
         fast = self._player(release)
         rows = UnitRows(claim.unit, release.relation, self.population, first=self._cohort[0])
-        chance = random.Random(self.keys.seed)
+        chance = random.Random(self.keys.seed)  # nosec B311 # a search for neighbours, which must repeat
         search = NeighbourSearch(
             self.task,
             fast,

@@ -146,7 +146,7 @@ def server(
     cards = root.deployment.read_cards(root.app)
     os.umask(0o077)  # runs, keys and the SuperLink's state are private
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # nosec B603 # a list of words, by no shell; the address was checked
         flower_commands.server_command(root, listen or address), env=flower_commands.flower_environment(root)
     )
     try:

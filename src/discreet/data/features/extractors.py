@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from pickle import UnpicklingError
+from pickle import UnpicklingError  # nosec B403 # the error alone; torch reads weights only
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
