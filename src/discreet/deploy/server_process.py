@@ -7,6 +7,7 @@ from pathlib import Path
 
 from discreet.deploy import deployment_lock, flower_commands, superlink
 from discreet.deploy.deployment_folder import DeploymentFolder
+from discreet.deploy.executor_watch import ExecutorWatch
 from discreet.deploy.request_limit import read_request_limit
 from discreet.errors import DiscreetError
 from discreet.log_output import environment_settings, write_logs
@@ -18,7 +19,7 @@ def run_server(root: DeploymentFolder, listen: str) -> int:
     """Run SuperLink and proxy until one of them ends. Returns the exit code.
 
     Raises:
-        DiscreetError: The SuperLink has ended, or was killed.
+        DiscreetError: The SuperLink or its executor has ended, or was killed.
     """
     from discreet.engines.flower import front_proxy  # its dependencies come with the extra discreet[flower]
 
@@ -33,13 +34,19 @@ def run_server(root: DeploymentFolder, listen: str) -> int:
         front_proxy.run_proxy(door, inner, tls, keys, limit) as is_open,
         superlink.run_superlink(root, flower_commands.superlink_command(root, inner), held) as process,
     ):
-        while process.poll() is None and is_open():
+        executor = ExecutorWatch(process.pid)
+        while process.poll() is None and is_open() and not executor.has_ended():
             time.sleep(CHECK_SECONDS)
         if (code := process.poll()) is not None:
             raise DiscreetError(
                 f"The SuperLink has ended with exit code {code}, and so does the server.",
                 fix=f"Start the server again, and then each run that was going on, by its name: it continues after "
                 f"its last finished round. The SuperLink's log is {superlink.log_path(root)}",
+            )
+        if is_open():
+            raise DiscreetError(
+                "Flower's executor, which starts the runs, has ended, and so does the server.",
+                fix="Start the server again, and then each run that was going on, by its name.",
             )
         return 1
 
