@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: release demo test test-random coverage test-slow test-deploy test-browser test-gpu test-floors test-newest mutants lint security bench pages docs lock clean
+.PHONY: drill release demo test test-random coverage test-slow test-deploy test-browser test-gpu test-floors test-newest mutants lint security bench pages docs lock clean
 
 demo: $(READY)
 	@$(BIN)/discreet demo
@@ -26,6 +26,9 @@ test-slow: $(READY) ## run the long statistical tests, half an hour of two cores
 
 test-deploy: .venv/.flower ## run a real SuperLink and real clients, with TLS and keys, on this machine
 	$(BIN)/python -m pytest tests/deploy -m deploy -n 2 --dist loadfile --timeout 900
+
+drill: .venv/.flower ## kill processes of a real deployment 200 times, and write docs/reliability.md
+	$(BIN)/python -m tests.drill
 
 test-browser: .venv/.browser ## test the pages in headless Chromium (Debian's package chromium)
 	$(BIN)/python -m pytest tests/browser -m browser -n 0
