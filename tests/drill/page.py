@@ -26,7 +26,8 @@ def write_page(rows: list[dict[str, Any]], path: Path) -> None:
     equal = [row["equal"] for row in runs if row["equal"] is not None]
     text = [
         HEAD,
-        f"{len(ended)} of {len(kills)} kills ended; the whole drill has 200. {len(runs)} runs were checked to their end, with "
+        f"{len(ended)} of {len(kills)} kills ended; the whole drill has 200. {len(runs)} runs were "
+        "checked to their end, with "
         f"{sum(row['updates'] for row in runs)} updates: {sum(len(row['under_counts']) for row in runs)} were "
         f"under-counted. {sum(equal)} of {len(equal)} plain runs that had all clients in every round equal the "
         "unbroken run bit for bit. Plain runs that missed a client in a round, and secure sums, are not compared.\n",
