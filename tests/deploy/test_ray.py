@@ -182,6 +182,22 @@ def test_a_run_that_is_stopped_and_resumed_is_embeddeds_own_bit_for_bit(tmp_path
     assert are_equal(second.state.params, train(engine, here.params, rounds=4))
 
 
+def test_the_same_block_size_gives_the_same_bits_on_one_worker_on_two_and_without_ray(tmp_path: Path) -> None:
+    net = tmp_path / "net.py"
+    net.write_text(NET)
+    engines = (
+        '{kind="embedded", block_size=3}',
+        '{kind="ray", address="auto", workers=1, block_size=3}',
+        '{kind="ray", address="auto", workers=2, block_size=3}',
+    )
+    trained = []
+    for at, engine in enumerate(engines):
+        wanted = job(net, f"engine={engine}", "rounds=2")
+        trained.append(training_loop.start(wanted, tmp_path / f"run{at}", None, tmp_path / f"keys{at}", quiet).state)
+    assert are_equal(trained[0].params, trained[1].params)
+    assert are_equal(trained[0].params, trained[2].params)
+
+
 def alive(process: int) -> bool:
     try:
         os.kill(process, 0)

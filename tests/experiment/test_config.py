@@ -86,7 +86,7 @@ def test_the_resolved_experiment_reads_back_as_the_same_with_its_noise(prepare: 
         ("privacy.eps=3", "allowed are: against, delta, epsilon, unit"),
         (
             "engine={kind='embedded', memory=3}",
-            "no key 'engine.memory' (did you mean 'memory_gb'?); allowed are: kind",
+            "no key 'engine.memory' (did you mean 'memory_gb'?); allowed are: block_size, kind",
         ),
         ("engine.memory_gb=3", "engine needs a kind; there are: embedded, secure, reference"),
         ("algorithm.recipe=pfll", "There is no recipe 'pfll'. There are: fedavg, fedsgd, fedprox, pfl"),

@@ -26,6 +26,7 @@ def test_these_files_hold_all_tests_that_need_a_gpu(tool: ModuleType) -> None:
     assert files == [
         "audit/round_tester/test_engine_player.py",
         "data/features/test_scatternet.py",
+        "deploy/test_node_device.py",
         "engines/test_cuda.py",
         "tools/test_gpu_tests.py",
     ]

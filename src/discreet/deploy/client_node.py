@@ -25,6 +25,7 @@ from discreet.engines.flower.flower_errors import RequestRefused
 from discreet.engines.flower.signed_messages import Refusal, RequestHeader
 from discreet.engines.secure_terms import plan_session
 from discreet.errors import BudgetRefused, DiscreetError, InvalidInput, LedgerDamaged, LedgerUnavailable
+from discreet.experiment.loop.job_builder import choose_device
 from discreet.experiment.promise.budget_check import check_budgets
 from discreet.logs import bind_fields, get_log
 from discreet.params import flatten
@@ -78,14 +79,22 @@ class ClientNode:
     report_answer: Callable[[str], None] | None = None
 
     @classmethod
-    def open(cls, folder: Path, say: Callable[[str], None], data_dir: Path | None = None) -> "ClientNode":
+    def open(
+        cls, folder: Path, say: Callable[[str], None], data_dir: Path | None = None, device: str = "cpu"
+    ) -> "ClientNode":
         """Open the client in `folder`: read its policy, load its data, and lock the folder.
+
+        Args:
+            folder: The client's folder.
+            say: Tells the owner what happens.
+            data_dir: The folder of downloaded data sets.
+            device: Where the client trains: cpu, cuda, or auto, which takes a GPU if there is one.
 
         Raises:
             PolicyRefusal: The policy does not allow the experiment in the app folder.
             InvalidInput: The folder is not writable, another process works on it, or the data is not as declared.
         """
-        own_folder = ClientFolder.open(folder)
+        own_folder, place = ClientFolder.open(folder), choose_device(device)
         policy, app = own_folder.policy, AppFolder.open(own_folder.app)
         policy.allow_algorithm(app.digest)  # before anything of the app is loaded: it may contain Python
         policy.allow_seed(app.experiment.seed)
@@ -102,7 +111,7 @@ class ClientNode:
             )
         lock = ProcessLock(folder / "lock", lambda process: _folder_busy_error(own_folder, process))
         try:
-            learner = Learner.load(app, own_folder, read_key(folder / "noise.key"), trust, data_dir)
+            learner = Learner.load(app, own_folder, read_key(folder / "noise.key"), trust, data_dir, place)
             tuned_to = client_ledger.expected_event(policy, learner.algorithm, app.population, experiment.rounds)
             ledger = ClientLedger(folder, policy, tuned_to)
             journal = Journal(folder / "runs" / app.digest)

@@ -34,6 +34,8 @@ from discreet.secure_sums.secagg.session_errors import BadMessage
 from discreet.trust import Trust
 from discreet.user_code import load_object
 
+CPU = torch.device("cpu")
+
 
 @dataclass(frozen=True)
 class Learner:
@@ -69,7 +71,13 @@ class Learner:
 
     @classmethod
     def load(
-        cls, app: AppFolder, owned: ClientFolder, secret: bytes, trust: Trust, data_dir: Path | None = None
+        cls,
+        app: AppFolder,
+        owned: ClientFolder,
+        secret: bytes,
+        trust: Trust,
+        data_dir: Path | None = None,
+        device: torch.device = CPU,
     ) -> "Learner":
         """Load the data and build the model.
 
@@ -79,6 +87,7 @@ class Learner:
             secret: The key of the client's noise.
             trust: Which code of the app folder may run here.
             data_dir: The folder of downloaded data sets.
+            device: Where the client trains.
 
         Raises:
             UntrustedCode: Code of the app folder may not run.
@@ -96,8 +105,8 @@ class Learner:
         model.check(loaded)
         dtype = getattr(torch, experiment.dtype)
         params = {name: value.to(dtype) for name, value in model.params.items()}
-        model.verify_isolation(loaded, params)
-        data, algorithm = loaded.train.move_to(torch.device("cpu"), dtype), experiment.algorithm
+        model.verify_isolation(loaded, _move(params, device))
+        data, algorithm = loaded.train.move_to(CPU, dtype), experiment.algorithm
         last_rounds = run_spending.round_limits(algorithm, experiment.privacy, experiment.rounds, app.population)
         warned = (f"Warning: {sentence}" for sentence in data_ranges.warnings(loaded.ranges_from_data))
         return cls(
@@ -107,7 +116,7 @@ class Learner:
             model=model,
             params=params,
             loss=model.loss,
-            data=data,
+            data=data.move_to(device),
             client=client,
             place=place,
             seed=experiment.seed,
@@ -169,7 +178,7 @@ class Learner:
         if not all(bool(value.isfinite().all()) for value in params.values()):
             raise BadMessage("The model that was sent is not finite, so there is nothing to learn from it.")
         mechanism = self.algorithm.mechanism
-        self.algorithm.trainer.check_model(self.loss, params, self.data.inputs[:1, None])
+        self.algorithm.trainer.check_model(self.loss, params, self.data.inputs[:1, None].cpu())
         due = mechanism.announce(mechanism.init(params), self.algorithm.sensitivity(round))
         # The server may choose only what it alone knows: the adaptive clip, and a mask from its public data.
         chosen = set(mechanism.server_choices)
@@ -197,10 +206,20 @@ class Learner:
         rows = rows.for_purpose(Purpose.ATTEMPT, entry.attempt) if entry.attempt else rows
         if self.seed is None and entry.session:  # so that two sessions never share noise, even if the journal was lost
             rows = rows.for_purpose(Purpose.SESSION, entry.session)
-        weight = torch.tensor([self.algorithm.weights(self.population)[self.client]], dtype=torch.float64)
+        weight = torch.tensor([self.algorithm.weights(self.population)[self.client]], dtype=torch.float64).to(
+            self.device
+        )
+        here = self.algorithm.rebuild_broadcast(
+            broadcast.round, _move(broadcast.params, self.device), _move(broadcast.announcement, self.device)
+        )
         with rows.seed_network():
-            sent = self.algorithm.client_step(self.loss, broadcast, self.data.block([self.place]), weight, rows)
-        return {name: value[0] for name, value in sent.rows.items()}
+            sent = self.algorithm.client_step(self.loss, here, self.data.block([self.place]), weight, rows)
+        return {name: value[0].cpu() for name, value in sent.rows.items()}
+
+    @property
+    def device(self) -> torch.device:
+        """Where the client trains. Messages and noise keys are computed on the CPU, and noise is drawn there."""
+        return self.data.inputs.device
 
     def _noise_rows(self, run: str, broadcast: Broadcast) -> SecretRows | SimulatedRows:
         """Return the client's noise streams for a broadcast.
@@ -209,10 +228,14 @@ class Learner:
         noise, and neither do other data under the same model. A seed gives the streams of a simulation, bit for bit.
         """
         if self.seed is not None:
-            return RunKey.from_seed(self.seed).rows(broadcast.round, b"", [self.client], torch.device("cpu"))
+            return RunKey.from_seed(self.seed).rows(broadcast.round, b"", [self.client], self.device)
         name = f"{self.experiment} {run} {self.fingerprint}".encode()
         derived = hashlib.blake2b(name, key=self.secret, digest_size=KEY_BYTES, person=b"discreet run")
-        return RunKey(derived.digest()).secret_rows(broadcast.round, broadcast.digest, self.client)
+        return RunKey(derived.digest()).secret_rows(broadcast.round, broadcast.digest, self.client, self.device)
+
+
+def _move(tensors: Params, device: torch.device) -> Params:
+    return {name: value.to(device) for name, value in tensors.items()}
 
 
 def load_client_data(app: AppFolder, client: int, own: Path | None, paths: Paths) -> Task:

@@ -40,10 +40,12 @@ class EngineSetup:
     block_size: int | None = None
     remote: Engine | None = None
 
-    def choose_block_size(self, memory: int | None) -> int:
-        """Return the block size of a resumed run, or the largest whose clients fit into `memory` bytes."""
+    def choose_block_size(self, memory: int | None, wanted: int | None = None) -> int:
+        """Return the block size of a resumed run, else the wanted one, else the largest that fits into `memory`."""
         if self.block_size is not None:
             return self.block_size
+        if wanted is not None:
+            return wanted
         algorithm = self.simulation.algorithm
         start = algorithm.broadcast(algorithm.init(self.params), 0, self.simulation.public_update)
         return fitting_block_size(self.simulation, start, memory)
@@ -79,13 +81,17 @@ class EngineRecord(Protocol):
 
 @part
 class Embedded(EngineRecord):
-    """Train blocks of clients at once, as many as fit into `memory_gb`; by default half of the free memory."""
+    """Train blocks of clients at once, as many as fit into `memory_gb`; by default half of the free memory.
+
+    `block_size` sets the number of clients in a block instead. The last bits of a sum depend on it.
+    """
 
     kind: Literal["embedded"] = "embedded"
     memory_gb: Positive | None = None
+    block_size: Count | None = None
 
     def build(self, setup: EngineSetup) -> Engine:
-        return EmbeddedEngine(setup.simulation, setup.choose_block_size(_bytes(self.memory_gb)))
+        return EmbeddedEngine(setup.simulation, setup.choose_block_size(_bytes(self.memory_gb), self.block_size))
 
 
 @part
@@ -102,11 +108,13 @@ class Reference(EngineRecord):
 class Secure(EngineRecord):
     """Train as `embedded` does, and sum by secure aggregation, with clients that drop out at random.
 
-    `drop_out` is the probability that a client leaves a round before its end.
+    `drop_out` is the probability that a client leaves a round before its end. `memory_gb` and `block_size` are those of
+    `embedded`.
     """
 
     kind: Literal["secure"] = "secure"
     memory_gb: Positive | None = None
+    block_size: Count | None = None
     drop_out: Annotated[NonNegative, Field(lt=1)] = 0.0
 
     def check(self, algorithm: Algorithm, population: Population) -> None:
@@ -129,7 +137,8 @@ class Secure(EngineRecord):
     def build(self, setup: EngineSetup) -> Engine:
         from discreet.engines.secure import SecureEngine  # imports cryptography, which only this engine needs
 
-        embedded = EmbeddedEngine(setup.simulation, setup.choose_block_size(_bytes(self.memory_gb)))
+        block_size = setup.choose_block_size(_bytes(self.memory_gb), self.block_size)
+        embedded = EmbeddedEngine(setup.simulation, block_size)
         return SecureEngine(embedded, self.drop_out)
 
 
@@ -138,13 +147,16 @@ class Ray(EngineRecord):
     """Train as `embedded` does, with the blocks spread over a Ray cluster, one worker for each CPU or GPU.
 
     `address` names the cluster: "auto" is the one that runs here, and "local" starts one. The blocks of a worker fit
-    into `memory_gb`; by default all workers together take half of the cluster's memory.
+    into `memory_gb`; by default all workers together take half of the cluster's memory. `block_size` sets the number of
+    clients in a block instead, which otherwise also depends on the number of workers: with the same one, clusters of
+    any size and `embedded` give the same bits.
     """
 
     kind: Literal["ray"] = "ray"
     address: str = "auto"
     workers: Count | None = None
     memory_gb: Positive | None = None
+    block_size: Count | None = None
 
     def check_reachable(self, device: torch.device) -> None:
         from discreet.engines.ray.ray_cluster import Cluster
@@ -153,7 +165,7 @@ class Ray(EngineRecord):
 
     def for_moments(self) -> EngineRecord:
         """One small sum is not worth a second set of workers, for which there may be no room."""
-        return Embedded(memory_gb=self.memory_gb)
+        return Embedded(memory_gb=self.memory_gb, block_size=self.block_size)
 
     def build(self, setup: EngineSetup) -> Engine:
         from discreet.engines.ray.ray_cluster import Cluster
@@ -162,8 +174,8 @@ class Ray(EngineRecord):
 
         simulation = setup.simulation
         cluster = Cluster.join(self.address, self.workers, simulation.device)
-        block_size = setup.choose_block_size(_bytes(self.memory_gb) or cluster.memory)
-        if setup.block_size is None:
+        block_size = setup.choose_block_size(_bytes(self.memory_gb) or cluster.memory, self.block_size)
+        if setup.block_size is None and self.block_size is None:
             block_size = worker_block_size(block_size, simulation.algorithm, simulation.population, cluster.size)
         embedded = EmbeddedEngine(simulation, block_size)
         return RayEngine(embedded, RayWorkers(cluster, embedded))

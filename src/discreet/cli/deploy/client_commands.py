@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -128,6 +128,10 @@ def client(
         ),
     ] = 60.0,
     health: HealthPort = None,
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"],
+        typer.Option(help="Where this client trains; auto takes a GPU if there is one. Noise is drawn on the CPU."),
+    ] = "cpu",
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -146,7 +150,7 @@ def client(
             fix="Use --supernode 127.0.0.1:PORT",
         )
     os.umask(0o077)  # files written from here on are private
-    node = replace(ClientNode.open(folder, print_note, data_dir), report_answer=print_note)
+    node = replace(ClientNode.open(folder, print_note, data_dir, device), report_answer=print_note)
     node.check_ready()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # so that the server learns that the node has left
     try:

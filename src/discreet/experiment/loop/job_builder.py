@@ -101,7 +101,7 @@ def build_job_from_objects(
     population = declared or task.train.population
     facts = data_facts(task, is_here=declared is None)
     algorithm = calibrate_algorithm(facts, algorithm, privacy, settings, population, _count_parameters(module))
-    device, dtype = _choose_device(settings.device), getattr(torch, settings.dtype)
+    device, dtype = choose_device(settings.device), getattr(torch, settings.dtype)
     model = SupervisedModule(module, task.kind, loss=functions["loss"], metric=functions["metric"])
     model.check(task)
     data = task.train.move_to(device, dtype)
@@ -240,7 +240,12 @@ def _count_parameters(module: nn.Module) -> int:
     return sum(value.numel() for value in module.parameters() if value.requires_grad)
 
 
-def _choose_device(wanted: str) -> torch.device:
+def choose_device(wanted: str) -> torch.device:
+    """Return the device of a setting: `auto` is a GPU if there is one.
+
+    Raises:
+        InvalidInput: The setting is `cuda`, and torch finds none.
+    """
     if wanted == "cuda" and not torch.cuda.is_available():
         raise InvalidInput("device is cuda, and torch finds no CUDA device here.", fix='Use device = "auto" or "cpu".')
     return torch.device("cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu")
