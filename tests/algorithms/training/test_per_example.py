@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from discreet.algorithms.clipping import Clip
+from discreet.algorithms.clipping import Clip, clip_factors
 from discreet.algorithms.training import per_example
 from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.example_isolation import isolates_examples
@@ -314,3 +314,21 @@ def test_automatic_clipping_bounds_an_example_too_and_lifts_small_ones(outlier: 
     plain = float(norms(clipped_sum(loss, params, one, Clip(1e30))))
     assert moved <= 0.5
     assert moved == pytest.approx(0.5 * plain / (plain + 0.01), rel=1e-3)
+
+
+@pytest.mark.parametrize("first", [0.1, 1.0, 1e4])
+def test_the_clip_holds_for_a_gradient_of_ten_million_values(first: float):
+    """One value, then many so small that adding each square to a long sum in single precision would lose it."""
+    value = torch.full((1, 10**7), 0.1 if first == 0.1 else first * 1e-4)
+    value[0, 0] = first
+    found = DenseGradient(value)
+    weights = clip_factors(found.squared_norms().sqrt()[None], 1.0)
+    assert float(found.weighted_sum(weights).double().norm()) <= 1
+
+
+def test_the_norm_of_a_gradient_keeps_its_bound_for_any_number_of_values():
+    generator = torch.Generator().manual_seed(0)
+    for size in (1, 255, 256, 257, 100_003):
+        value = torch.randn(3, size, generator=generator)
+        exact = value.double().square().sum(dim=1)
+        assert torch.allclose(DenseGradient(value).squared_norms(), exact, rtol=1e-5, atol=0)

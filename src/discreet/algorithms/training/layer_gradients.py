@@ -18,6 +18,10 @@ from discreet.algorithms.training.shipped_modules import Tap, is_shipped_layer
 from discreet.params import Params
 from discreet.randomness.torch_seed import seed_torch
 
+# Values whose squares are summed in single precision; these sums are added in double precision. Whatever the order, the
+# norm of n values is off by at most n/2 + 1 units of 2^-24: 7.7e-6, less than the 1e-5 that `clipping.ROUNDING` leaves.
+NORM_PIECE = 256
+
 
 class Gradient(Protocol):
     """The gradient of one parameter for each of n examples."""
@@ -39,8 +43,12 @@ class DenseGradient:
     value: Tensor
 
     def squared_norms(self) -> Tensor:
-        norms: Tensor = torch.linalg.vector_norm(self.value.reshape(len(self.value), -1), dim=1)
-        return norms.double().square()
+        rows = self.value.reshape(len(self.value), -1)
+        whole = rows.shape[1] // NORM_PIECE * NORM_PIECE
+        pieces = rows[:, :whole].reshape(len(rows), whole // NORM_PIECE, NORM_PIECE)
+        squares: Tensor = torch.linalg.vector_norm(pieces, dim=2).double().square().sum(dim=1)
+        rest: Tensor = torch.linalg.vector_norm(rows[:, whole:], dim=1).double().square()
+        return squares + rest
 
     def weighted_sum(self, weights: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         clients, width = weights.shape
