@@ -151,7 +151,7 @@ def test_code_is_forgotten_by_its_path_or_its_digest(tmp_path: Path, mark: Path)
 def test_a_damaged_list_is_an_error_and_allows_nothing(tmp_path: Path, mark: Path) -> None:
     store_path().parent.mkdir(parents=True)
     store_path().write_text('[{"sha256": 1}]')
-    with pytest.raises(InvalidInput, match=r"can't be read .* Remove it, and trust again"):
+    with pytest.raises(InvalidInput, match=r"can't be read\. Remove it, and trust again"):
         load_object("net.py:answer", tmp_path, trust_remembered(""))
     assert not mark.exists()
 

@@ -16,10 +16,8 @@ CLOSE = 0.01  # of the loss: how much a smaller clip may cost
 
 def results(out: Path | None = None) -> list[Result]:
     """Those beside this file, and in `out`."""
-    return [
-        *json_lines.read_lines(HERE / FILE_NAME),
-        *(json_lines.read_lines(out / FILE_NAME) if out is not None else []),
-    ]
+    folders = [HERE] if out is None else [HERE, out]
+    return [result for folder in folders for result in json_lines.read_lines(folder / FILE_NAME, dict, "Restore it.")]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from discreet.durable_files import OWNER, state_folder, write_durably
 from discreet.errors import InvalidInput
+from discreet.json_reader import parse_json
 from discreet.trust import OwnCode, Trust
 
 FILE_NAME = "trusted.json"
@@ -43,15 +44,15 @@ def read_trusted() -> list[TrustedCode]:
         InvalidInput: The file is damaged.
     """
     path = store_path()
+    problem, fix = f"The list of trusted code at {path} can't be read", "Remove it, and trust again."
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
-        return [TrustedCode(**entry) for entry in entries]
+        content = path.read_bytes()
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, TypeError) as error:
-        raise InvalidInput(
-            f"The list of trusted code at {path} can't be read ({error}).", fix="Remove it, and trust again."
-        ) from None
+    except OSError as error:
+        raise InvalidInput(f"{problem} ({error.strerror}).", fix=fix) from None
+    damaged = InvalidInput(f"{problem}.", fix=fix)
+    return parse_json(content, lambda entries: [TrustedCode(**entry) for entry in entries], damaged)
 
 
 def remember(codes: Sequence[OwnCode]) -> list[TrustedCode]:

@@ -20,8 +20,21 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "TOML nested too deep": lambda _: b"a = " + b"[" * 100_000,
     "TOML with a number of 5,000 digits": lambda _: b"rounds = " + b"9" * 5000,
 }
+LINES: dict[str, Callable[[bytes], bytes]] = {  # files of lines, whose last one may be unfinished
+    "begun with a line that is not UTF-8": lambda content: b"\xff\xfe\x00" + content,
+    "begun with an empty line": lambda content: b"\n" + content,
+    "begun with zeros": lambda content: bytes(50) + b"\n" + content,
+    "begun with lists nested too deep": lambda content: b"[" * 100_000 + b"\n" + content,
+    "begun with a list": lambda content: b"[1, 2]\n" + content,
+    "begun with an empty object": lambda content: b"{}\n" + content,
+    "begun with null": lambda content: b"null\n" + content,
+    "begun with a number of 5,000 digits": lambda content: b'{"trial": ' + b"9" * 5000 + b"}\n" + content,
+    "begun with a score that is no number": lambda content: b'{"trial": 0, "settings": {}, "score": []}\n' + content,
+}
+DAMAGES.update(LINES)
 BROKEN = ("cut in half", "zeros", "lists nested too deep", "objects nested too deep", "a number of 5,000 digits")
-BROKEN_JSON = (*BROKEN, "not UTF-8", "after a byte order mark")
+NOT_JSON = (*BROKEN, "not UTF-8")
+BROKEN_JSON = (*NOT_JSON, "after a byte order mark")
 NO_OBJECT = ("a list", "a list of numbers", "null")
 BROKEN_TOML = (
     *("cut in half", "not UTF-8", "zeros", "TOML nested too deep", "TOML with a number of 5,000 digits"),
@@ -108,6 +121,27 @@ ROWS: list[tuple[str, tuple[str, ...], tuple[str, ...], int, str]] = [
         ("deploy enroll client-0 --app sites/site/app --out node", "deploy accept sites/client-0"),
         2,
         "deployment.toml",
+    ),
+    (
+        "tuned/study.jsonl",
+        (*LINES, FOLDER, LOOP),
+        ("tune tuned.toml --public-data --out tuned",),
+        2,
+        "study.jsonl",
+    ),
+    (
+        "tuned/search.json",
+        (*NOT_JSON, *NO_OBJECT, "empty", "an empty object"),
+        ("tune tuned.toml --public-data --out tuned",),
+        2,
+        "search.json",
+    ),
+    (
+        "state/discreet/trusted.json",
+        (*NOT_JSON, "a list of numbers", "null", "empty", FOLDER),
+        ("trust --list",),
+        2,
+        "trusted.json",
     ),
     ("sites/client-0/policy.toml", (*BROKEN_TOML, "empty", *GONE), ("deploy accept sites/client-0",), 2, "policy.toml"),
 ]

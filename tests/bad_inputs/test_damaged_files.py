@@ -59,3 +59,12 @@ def test_a_report_says_that_an_audit_can_not_be_read(stage: Stage):
     (stage.here / "run" / "audit.json").write_text('{"audits": 3}')
     assert run(["report", "run"]) == 0
     assert "audit.json has no list of audits" in (stage.here / "run" / "report.html").read_text()
+
+
+def test_a_search_goes_on_after_a_line_that_was_cut(stage: Stage):
+    study = stage.here / "tuned" / "study.jsonl"
+    whole = study.read_bytes()
+    study.write_bytes(whole[: len(whole) // 2])
+    line = ["tune", "tuned.toml", "--public-data", "--out", "tuned"]
+    assert (run(line), run(line)) == (0, 0)
+    assert study.read_bytes().count(b"\n") == whole.count(b"\n")

@@ -4,10 +4,13 @@ import json
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 from discreet.deploy.ledger_counter import LedgerCounter
 from discreet.deploy.policy import PolicyRefusal
 from discreet.durable_files import OWNER, write_durably
+from discreet.errors import LedgerDamaged
+from discreet.json_reader import parse_json
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,11 @@ class CountingNote:
 
         Raises:
             PolicyRefusal: The ledger is gone, or the node has counted on a later day.
-            LedgerDamaged: The node's counter is gone or can't be read.
+            LedgerDamaged: The note can't be read, or the node's counter is gone or can't be read.
         """
         if not self.path.exists():
             return
-        noted = json.loads(self.path.read_bytes())
+        noted = self._read()
         if "counter" in noted:  # notes of older versions have none
             self.counter.check_presence()
         if (noted["ledger"] == ledger.name or self.counter.knows(ledger)) and not ledger.exists():
@@ -50,6 +53,18 @@ class CountingNote:
                 fix="If this clock is behind, set it. If it is right and was ahead then, "
                 + self._clock_remedy(ledger, noted["ledger"]),
             )
+
+    def _read(self) -> dict[str, str]:
+        def build(noted: Any) -> dict[str, str]:
+            date.fromisoformat(noted["day"])
+            return {"ledger": str(noted["ledger"]), **noted}
+
+        damaged = LedgerDamaged(
+            f"{self.path} must have the ledger and the day on which this node counted last, and can't be read.",
+            fix="Put its newest copy back, or enroll again in a new folder. Without it nobody knows whether the ledger "
+            "or the clock was set back.",
+        )
+        return parse_json(self.path.read_bytes(), build, damaged)
 
     def _clock_remedy(self, ledger: Path, counted: str) -> str:
         """Say what the owner does after a clock that was ahead counted in the ledger `counted`.

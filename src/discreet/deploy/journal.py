@@ -3,11 +3,14 @@
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 from discreet.algorithms.standardisation import PREPARATION
 from discreet.durable_files import OWNER, sync_directory, write_durably
 from discreet.errors import InvalidInput
+from discreet.json_reader import parse_json
 
+Plain = TypeVar("Plain", str, int)
 KEPT_ROUNDS = 2  # rounds whose replies are kept
 
 
@@ -82,13 +85,22 @@ class Journal:
         return self.is_last_attempt(run, round, entry) and round < self.counted_rounds(run) - KEPT_ROUNDS
 
     def load_session(self, run: str) -> OpenSession | None:
-        """Read the run's open secure session, None if there is none."""
+        """Read the run's open secure session, None if there is none.
+
+        Raises:
+            InvalidInput: The file is damaged.
+        """
         path = self._run_folder(run) / "session"
         if not path.exists():
             return None
         head, _, state = path.read_bytes().partition(b"\n")
-        experiment, cohort, name = json.loads(head)
-        return OpenSession(experiment, tuple(cohort), name, state)
+
+        def build(about: Any) -> OpenSession:
+            experiment, cohort, name = about
+            clients = tuple(_require(int, client) for client in cohort)
+            return OpenSession(_require(str, experiment), clients, _require(str, name), state)
+
+        return parse_json(head, build, _damage(path))
 
     def store_session(self, run: str, session: OpenSession) -> None:
         """Store the secret state of a session over that of the one before, whose masks can no longer be opened then."""
@@ -96,9 +108,15 @@ class Journal:
         write_durably(self._run_folder(run) / "session", head + b"\n" + session.state, OWNER)
 
     def counted_rounds(self, run: str) -> int:
-        """Return the number of rounds from the first on that the ledger has counted, requested or not."""
+        """Return the number of rounds from the first on that the ledger has counted, requested or not.
+
+        Raises:
+            InvalidInput: The file is damaged.
+        """
         path = self._run_folder(run) / "counted"
-        return int(path.read_text()) if path.exists() else 0
+        return (
+            parse_json(path.read_bytes(), lambda rounds: _require(int, rounds), _damage(path)) if path.exists() else 0
+        )
 
     def store_counted_rounds(self, run: str, rounds: int) -> None:
         """Store that the ledger has counted the first `rounds` rounds."""
@@ -123,7 +141,28 @@ class Journal:
 
     @staticmethod
     def _read_entry(path: Path) -> Entry | None:
-        return Entry(**json.loads(path.read_bytes())) if path.exists() else None
+        def build(entry: Any) -> Entry:
+            return Entry(
+                _require(int, entry["attempt"]),
+                _require(str, entry["broadcast"]),
+                _require(str, entry.get("session", "")),
+            )
+
+        return parse_json(path.read_bytes(), build, _damage(path)) if path.exists() else None
+
+
+def _require(kind: type[Plain], value: Any) -> Plain:
+    """Return the value if it is of this type, which a bool is not."""
+    if type(value) is not kind:
+        raise TypeError
+    return value
+
+
+def _damage(path: Path) -> InvalidInput:
+    return InvalidInput(
+        f"{path} in this node's journal can't be read.",
+        fix="Put its newest copy back, or leave this run: without it the node could use the same noise twice.",
+    )
 
 
 def _round_name(round: int) -> str:

@@ -2,9 +2,11 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from discreet.durable_files import OWNER, write_durably
 from discreet.errors import LedgerDamaged
+from discreet.json_reader import parse_json
 from discreet.privacy.ledger import Ledger
 
 LOST = (
@@ -67,11 +69,12 @@ class LedgerCounter:
     def _read(self) -> dict[str, tuple[int, str]]:
         if not self.path.exists():
             return {}
-        try:
-            known = json.loads(self.path.read_bytes())
+
+        def build(known: Any) -> dict[str, tuple[int, str]]:
             return {str(name): (int(records), str(head)) for name, (records, head) in known.items()}
-        except (ValueError, TypeError, AttributeError):
-            raise LedgerDamaged(
-                f"{self.path} must have the length and the last hash of each ledger, and can't be read.",
-                fix=f"Put its newest copy back. {LOST}",
-            ) from None
+
+        damaged = LedgerDamaged(
+            f"{self.path} must have the length and the last hash of each ledger, and can't be read.",
+            fix=f"Put its newest copy back. {LOST}",
+        )
+        return parse_json(self.path.read_bytes(), build, damaged)

@@ -56,6 +56,6 @@ def read_names(path: Path) -> dict[str, str]:
     """
     try:
         known = json.loads(path.read_bytes()) if path.exists() else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return known if isinstance(known, dict) else {}

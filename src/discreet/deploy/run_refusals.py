@@ -64,6 +64,6 @@ def read_refusals(path: Path) -> list[ClientRefusal]:
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:
             refusals.append(ClientRefusal(**json.loads(line)))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             continue
     return refusals

@@ -49,12 +49,11 @@ class ResultsFile:
 
     def read_by_key(self) -> dict[str, Result]:
         """Return all results by their keys."""
-        try:
-            return {result["key"]: result for result in json_lines.read_lines(self.path)}
-        except (ValueError, KeyError, TypeError):
-            raise InvalidInput(
-                f"{self.path} holds a line that is not a result.", fix="Name another directory with --out."
-            ) from None
+
+        def build(result: Any) -> tuple[str, Result]:
+            return str(result["key"]), dict(result)
+
+        return dict(json_lines.read_lines(self.path, build, "Name another directory with --out."))
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -67,8 +66,7 @@ class ResultsFile:
         with file:
             lock_file(file, InvalidInput(f"A comparison in {self.folder} is going on in another process."))
             sync_directory(self.folder)
-            file.seek(0)
-            file.truncate(file.read().rfind(b"\n") + 1)
+            json_lines.remove_unfinished(file)
             yield
 
     def append(self, result: Result) -> None:

@@ -2,9 +2,12 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+from discreet.errors import InvalidInput
+from discreet.json_reader import Built, parse_json
 
 
 def append_line(path: Path, line: Mapping[str, Any]) -> None:
@@ -15,9 +18,30 @@ def append_line(path: Path, line: Mapping[str, Any]) -> None:
         os.fsync(file.fileno())
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Return all whole lines, in order. A writer that was killed may have left its last line unfinished."""
-    if not path.is_file():
+def read_lines(path: Path, build: Callable[[Any], Built], fix: str) -> list[Built]:
+    """Return all whole lines, in order. A writer that was killed may have left its last line unfinished.
+
+    Args:
+        path: The file; one that is not there has no lines.
+        build: Makes the result of a line's data, and may fail if the data has another form.
+        fix: What to do about a damaged file.
+
+    Raises:
+        InvalidInput: A line is damaged, or the file can't be read.
+    """
+    try:
+        *lines, _ = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
         return []
-    *lines, _ = path.read_bytes().split(b"\n")
-    return [json.loads(line) for line in lines]
+    except OSError as error:
+        raise InvalidInput(f"{path} can't be read ({error.strerror}).", fix=fix) from None
+    return [
+        parse_json(line, build, InvalidInput(f"Line {number} of {path} can't be read.", fix=fix))
+        for number, line in enumerate(lines, start=1)
+    ]
+
+
+def remove_unfinished(file: BinaryIO) -> None:
+    """Remove the last line if a writer was killed in it, so that the next line is not added to it."""
+    file.seek(0)
+    file.truncate(file.read().rfind(b"\n") + 1)

@@ -23,10 +23,12 @@ from discreet.errors import InvalidInput
 from discreet.experiment.run_directory import json_lines
 from discreet.experiment.run_directory.run_record import RunRecord, check_path_is_free, explain_os_errors
 from discreet.experiment.tuning.search_space import Point
+from discreet.json_reader import parse_json
 from discreet.privacy.ledger import Ledger
 from discreet.randomness.streams import RunKey
 
 SEARCH, STUDY, LEDGER, PAGE = "search.json", "study.jsonl", "ledger.jsonl", "search.html"
+RESTORE = "Restore the file, or begin another search: --out FOLDER. What this one spent stays spent."
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,17 @@ class SearchIdentity:
 
 
 @dataclass(frozen=True)
-class ScoredTrial:
-    """A trial with its score: its number, its settings, the id of its run, its ε alone and what it revealed."""
+class BegunTrial:
+    """A trial that has begun: its number and its settings."""
 
     number: int
     settings: Point
+
+
+@dataclass(frozen=True)
+class ScoredTrial(BegunTrial):
+    """A trial with its score, the id of its run, its ε alone and what it revealed."""
+
     score: float
     run: str
     epsilon: float | None
@@ -72,25 +80,21 @@ class SearchFiles:
         """Return the search in the folder, or a new one, which is not written yet.
 
         Raises:
-            InvalidInput: The folder holds something else, or another search.
+            InvalidInput: The folder holds something else, or another search, or a file of the search is damaged.
         """
         path = self.folder / SEARCH
         shared = None if ledger is None else str(ledger.resolve())
         if not path.is_file():
             check_path_is_free(self.folder)
             return SearchIdentity(secrets.token_hex(8), secrets.token_bytes(32).hex(), experiment, shared)
-        try:
-            identity = SearchIdentity(**json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError):
-            raise InvalidInput(
-                f"{path} can't be read as a search of this version.",
-                fix="Restore the file, or begin another search: --out FOLDER. What this one spent stays spent.",
-            ) from None
+        damaged = InvalidInput(f"{path} can't be read as a search of this version.", fix=RESTORE)
+        identity = parse_json(path.read_bytes(), _build_identity, damaged)
         if identity.experiment != experiment or identity.ledger != shared:
             raise InvalidInput(
                 f"{self.folder} holds a search with another file, other settings or another ledger.",
                 fix="Continue it as it was begun, or name another folder with --out.",
             )
+        self._study()  # a damaged one is refused before anything is trained
         return identity
 
     def create(self, identity: SearchIdentity) -> None:
@@ -102,9 +106,12 @@ class SearchFiles:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Lock the search, so that only one process goes on with it."""
+        """Lock the search, so that only one process goes on with it, and remove an unfinished last line."""
         with open(self.folder / SEARCH, "rb") as file:
             lock_file(file, InvalidInput(f"The search in {self.folder} is going on in another process."))
+            if (study := self.folder / STUDY).exists():
+                with open(study, "r+b") as lines:
+                    json_lines.remove_unfinished(lines)
             yield
 
     @property
@@ -124,11 +131,7 @@ class SearchFiles:
 
     def scored_trials(self) -> list[ScoredTrial]:
         """Return all trials that have a score, in order."""
-        return [
-            ScoredTrial(line["trial"], line["settings"], line["score"], line["run"], line["epsilon"], line["event"])
-            for line in json_lines.read_lines(self.folder / STUDY)
-            if "score" in line
-        ]
+        return [trial for trial in self._study() if isinstance(trial, ScoredTrial)]
 
     def count_begun(self) -> int:
         """Return the number of trials that are scored or have begun to spend, of which the rest is no new trial."""
@@ -136,8 +139,10 @@ class SearchFiles:
 
     def begun_settings(self, number: int) -> Point | None:
         """Return the settings of a trial that was begun. None if it was not."""
-        lines = json_lines.read_lines(self.folder / STUDY)
-        return next((line["settings"] for line in lines if line["trial"] == number), None)
+        return next((trial.settings for trial in self._study() if trial.number == number), None)
+
+    def _study(self) -> "list[BegunTrial]":
+        return json_lines.read_lines(self.folder / STUDY, _build_trial, RESTORE)
 
     def keep_best(self, best: ScoredTrial, ledger: Path | None) -> None:
         """Keep the run of a scored trial if it is the best and counted, else remove it. One without a score is left."""
@@ -156,6 +161,21 @@ class SearchFiles:
         """Remove the card of a search that goes on: it will spend more than the card says."""
         if (self.best / "run.json").is_file():
             RunRecord.open(self.best).remove_card()
+
+
+def _build_identity(data: Any) -> SearchIdentity:
+    identity = SearchIdentity(**data)
+    bytes.fromhex(identity.deal)
+    return identity
+
+
+def _build_trial(line: Any) -> BegunTrial:
+    number, settings = line["trial"], dict(line["settings"])
+    if type(number) is not int:
+        raise TypeError
+    if "score" not in line:
+        return BegunTrial(number, settings)
+    return ScoredTrial(number, settings, float(line["score"]), line["run"], line["epsilon"], line["event"])
 
 
 def digest_experiment(text: str) -> str:
