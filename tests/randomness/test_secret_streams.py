@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from randomgen import ChaCha
@@ -107,8 +106,3 @@ def test_noise_without_a_whole_secret_or_a_broadcast_is_refused() -> None:
         RunKey(b"short").secret_rows(0, DIGEST, 0)
     with pytest.raises(InvalidInput, match="two broadcasts could share their noise"):
         KEY.secret_rows(0, b"", 0)
-
-
-def test_noise_of_few_digits_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="'w' is float16"):
-        KEY.secret_rows(0, DIGEST, 0).open().normal({"w": torch.zeros(3, dtype=torch.float16)})

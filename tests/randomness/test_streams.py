@@ -15,6 +15,7 @@ import pytest
 import torch
 from scipy import stats
 
+from discreet.errors import InvalidInput
 from discreet.params import Params
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.secret_streams import SecretRows
@@ -194,3 +195,28 @@ def test_no_two_of_a_hundred_thousand_streams_are_one() -> None:
     """By 32 bits of a seed, 1.2 pairs would be expected, and with two numbers of 53 bits none by chance (1e-22)."""
     firsts = torch.cat([KEY.rows(round, DIGEST, range(1000), CPU).open().uniform([2] * 1000) for round in range(100)])
     assert len({tuple(row) for row in firsts.tolist()}) == 100_000
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.int64], ids=str)
+@pytest.mark.parametrize(
+    "rows", [KEY.rows(0, DIGEST, [0, 1], CPU), KEY.secret_rows(0, DIGEST, 0)], ids=["simulated", "secret"]
+)
+def test_noise_of_few_digits_is_refused_in_one_sentence(rows: Rows, dtype: torch.dtype) -> None:
+    like = {"b": torch.zeros(3), "w": torch.zeros(3, dtype=dtype)}
+    sentence = f"Noise is drawn for float32 or float64, and 'w' is {str(dtype).removeprefix('torch.')}: "
+    for draw in (rows.open().normal, rows.open().laplace):
+        with pytest.raises(InvalidInput, match=sentence):
+            draw(like)
+
+
+@pytest.mark.parametrize(
+    "rows", [KEY.rows(0, DIGEST, [0, 1], CPU), KEY.secret_rows(0, DIGEST, 0)], ids=["simulated", "secret"]
+)
+def test_each_tensor_gets_noise_in_its_own_precision(rows: Rows) -> None:
+    """Single precision that is only stored in double has the gaps of single precision."""
+    like = {"single": torch.zeros(40), "double": torch.zeros(40, dtype=torch.float64), "alike": torch.zeros(8)}
+    noise = rows.open().normal(like)
+    assert list(noise) == list(like)
+    assert {name: value.dtype for name, value in noise.items()} == {name: value.dtype for name, value in like.items()}
+    assert bool((noise["double"] != noise["double"].float().double()).any())
+    assert len(torch.cat([value.double().flatten() for value in noise.values()]).unique()) == len(rows.clients) * 88

@@ -19,6 +19,7 @@ from discreet.errors import InvalidInput, Unsupported
 from discreet.extras import import_library
 from discreet.lazy_torch import Tensor, torch
 from discreet.params import Params
+from discreet.randomness.noise_types import check_noise_types
 from discreet.randomness.purposes import Purpose, stream_name
 from discreet.randomness.torch_seed import seed_torch
 from discreet.secure_sums.discrete_noise.gaussian_sampler import draw_discrete_gaussian
@@ -131,18 +132,11 @@ class SecretStreams:
         return numbers
 
     def _draw(self, like: Params, draw: Callable[[np.random.Generator, tuple[int, ...]], Any]) -> Params:
-        drawn = {name: self._draw_tensor(name, like[name], draw) for name in sorted(like)}
+        check_noise_types(like)
+        drawn = {name: self._draw_tensor(like[name], draw) for name in sorted(like)}
         return {name: drawn[name] for name in like}
 
-    def _draw_tensor(
-        self, name: str, like: Tensor, draw: Callable[[np.random.Generator, tuple[int, ...]], Any]
-    ) -> Tensor:
-        if like.dtype not in (torch.float32, torch.float64):
-            raise InvalidInput(
-                f"Noise is drawn for float32 or float64, and {name!r} is {str(like.dtype).removeprefix('torch.')}: "
-                "fewer digits would leave gaps in it that show what it hides.",
-                fix="Train in float32 or float64.",
-            )
+    def _draw_tensor(self, like: Tensor, draw: Callable[[np.random.Generator, tuple[int, ...]], Any]) -> Tensor:
         noise = np.stack([draw(generator, tuple(like.shape)) for generator in self._generators])
         return torch.from_numpy(noise).to(self.rows.device, like.dtype)
 

@@ -19,6 +19,7 @@ import numpy as np
 from discreet.errors import UnsoundCombination
 from discreet.lazy_torch import Tensor, torch
 from discreet.params import Params, count_values, unflatten
+from discreet.randomness.noise_types import check_noise_types
 from discreet.randomness.purposes import Purpose, stream_name
 from discreet.randomness.secret_streams import SecretRows
 from discreet.randomness.torch_seed import seed_torch
@@ -162,11 +163,15 @@ class SimulatedStreams:
         return draw_noise_shares(like, [key.numpy().tobytes() for key in keys], draw, self.rows.device)
 
     def _draw(self, like: Params, draw: Callable[[Tensor, torch.Generator], object]) -> Params:
-        dtype = like[min(like)].dtype
-        rows = torch.empty(len(self.rows.clients), count_values(like), dtype=dtype, device=self.rows.device)
-        for row, generator in zip(rows, self._on_device, strict=True):
-            draw(row, generator)
-        return unflatten(rows, like)
+        check_noise_types(like)
+        drawn: Params = {}
+        for dtype in sorted({value.dtype for value in like.values()}, key=str):
+            same = {name: value for name, value in like.items() if value.dtype == dtype}
+            rows = torch.empty(len(self.rows.clients), count_values(same), dtype=dtype, device=self.rows.device)
+            for row, generator in zip(rows, self._on_device, strict=True):
+                draw(row, generator)
+            drawn |= unflatten(rows, same)
+        return {name: drawn[name] for name in like}
 
     def uniform(self, sizes: Sequence[int]) -> Tensor:
         width = max(sizes)

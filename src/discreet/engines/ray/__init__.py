@@ -1,1 +1,1 @@
-"""The embedded engine's blocks, played by workers on a Ray cluster. Only crew.py imports ray."""
+"""The embedded engine's blocks, played by workers on a Ray cluster. Only ray_cluster.py imports ray."""
