@@ -9,8 +9,13 @@ from typing import NamedTuple
 import pytest
 
 from discreet.deploy.deployed_run import DeployedRun
+from discreet.deploy.deployment_status import RunStatus, read_status
+from discreet.deploy.run_refusals import record_refusals
 from discreet.engines.engine import CohortSum
 from discreet.engines.flower import signed_messages
+from discreet.engines.flower.flower_engine import FlowerEngine
+from discreet.engines.flower.flower_errors import ClientsAway
+from discreet.experiment.loop.outcome import Outcome
 from discreet.randomness.streams import RunKey
 from discreet.secure_sums.secagg.message_codec import encode, parse
 from discreet.secure_sums.secagg.message_signatures import SignedMessage, sign_message
@@ -132,17 +137,59 @@ def deal_nothing(message: Message) -> Message:
     return replace(message, sealed={peer: bytes(len(row)) for peer, row in message.sealed.items()})
 
 
-def test_a_client_whose_update_nobody_can_unmask_is_named_and_ends_the_run_before_the_budget_is_spent(
+NAMED = "The round is lost because of client-0, which dealt shares that client-1, client-2 can't use, or they lie: "
+
+
+def train_with_dealer_of_nothing(tmp_path: Path, dropouts: int, heard: list[str]) -> tuple[Outcome, Wire, RunStatus]:
+    """Train for five rounds while client 0 deals nothing that anybody can open."""
+    experiment = SECURE.replace("rounds = 3", "rounds = 5").replace("dropouts = 1", f"dropouts = {dropouts}")
+    site = copy_site(tmp_path, experiment)
+    wire = LyingMemberWire(connect_nodes(tmp_path, site, heard).nodes_at, kind=Masked, lie=deal_nothing)
+    say = record_refusals(site.refusals_file("first"), heard.append)
+    return DeployedRun(site, "first").train(wire, say), wire, read_status(site).runs[0]
+
+
+def test_a_client_whose_update_nobody_can_unmask_costs_one_round_and_is_left_out_of_the_others(tmp_path: Path) -> None:
+    heard = list[str]()
+    outcome, wire, status = train_with_dealer_of_nothing(tmp_path, 1, heard)
+    assert outcome.stopped is None
+    rounds = outcome.record.read_rounds()
+    assert [line["clients"] for line in rounds] == [0, 2, 2, 2, 2]
+    assert [line.get("revealed") for line in rounds] == [True, None, None, None, None]
+    assert len([line for line in heard if line.startswith(NAMED)]) == 1
+    left_out = "client-0 is left out of the rounds after round 1: "
+    assert len([line for line in heard if line.startswith(left_out)]) == 1
+    assert status.problems[0].startswith(left_out)
+    assert [count_releases(node) for node in wire.nodes_at.values()] == [1, 5, 5]
+    asked = [LIAR in exchange for exchange in wire.passed]
+    assert asked == sorted(asked, reverse=True)  # not even for keys, once it is left out
+
+
+def test_a_round_that_needs_a_client_that_is_left_out_is_refused_before_anybody_is_asked(tmp_path: Path) -> None:
+    heard = list[str]()
+    site = copy_site(tmp_path, SECURE)
+    wire = connect_nodes(tmp_path, site, heard)
+    job = DeployedRun(site, "first").prepare_job(RunKey.from_seed(7), wire, heard.append)
+    assert isinstance(job.remote_engine, FlowerEngine)
+    calls = job.remote_engine.calls
+    calls.leave_out(0, 0, "it lies.")
+    before = len(wire.passed)
+    with pytest.raises(ClientsAway, match="2 of 3 clients are not left out, and 3 are needed"):
+        calls.await_clients([0, 1, 2], 3, 1)
+    assert len(wire.passed) == before
+    assert calls.await_clients([0, 1, 2], 2, 1) == [1, 2]
+
+
+def test_a_client_that_the_sum_can_not_do_without_is_named_and_ends_the_run_before_the_budget_is_spent(
     tmp_path: Path,
 ) -> None:
-    site, heard = copy_site(tmp_path, SECURE.replace("rounds = 3", "rounds = 5")), list[str]()
-    wire = LyingMemberWire(connect_nodes(tmp_path, site, heard).nodes_at, kind=Masked, lie=deal_nothing)
-    outcome = DeployedRun(site, "first").train(wire, heard.append)
+    heard = list[str]()
+    outcome, wire, _ = train_with_dealer_of_nothing(tmp_path, 0, heard)
     assert [line["revealed"] for line in outcome.record.read_rounds()] == [True, True]
     assert outcome.stopped is not None
     assert outcome.stopped.startswith(
         "Stopped after 2 of 5 rounds. 2 rounds in a row were lost, the last one because: "
     )
-    named = "The round is lost because of client-0, which dealt shares that client-1, client-2 can't use, or they lie: "
-    assert len([line for line in heard if line.startswith(named)]) == 2
+    assert len([line for line in heard if line.startswith(NAMED)]) == 2
+    assert not [line for line in heard if "is left out" in line]
     assert [count_releases(node) for node in wire.nodes_at.values()] == [2, 2, 2]

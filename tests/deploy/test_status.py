@@ -164,6 +164,7 @@ def test_refusals_are_kept_as_they_were_said_and_other_lines_are_not(tmp_path: P
         "round 1 of 5, 3 clients, 5.58 s",
         "north, south refused the sum of moments: The budget is spent. Keep the model.",
         "A node refused to say who it is: The policy does not allow the algorithm.",
+        "north is left out of the rounds after round 1: it dealt shares that nobody can use.",
     ]
     for line in lines:
         say(line)
@@ -171,7 +172,7 @@ def test_refusals_are_kept_as_they_were_said_and_other_lines_are_not(tmp_path: P
     assert [str(refusal) for refusal in read_refusals(file)] == lines[1:]
     with file.open("a") as torn:
         torn.write('{"time": "2026')
-    assert len(read_refusals(file)) == 2
+    assert len(read_refusals(file)) == 3
     assert read_refusals(tmp_path / "none") == []
     assert isinstance(read_refusals(file)[0], ClientRefusal)
 

@@ -1,4 +1,4 @@
-"""Which clients refused in a run, and why: written by the run's process, for `discreet deploy status`."""
+"""Which clients refused or were left out in a run, and why: written by the run, for `discreet deploy status`."""
 
 import json
 import os
@@ -11,28 +11,32 @@ from pathlib import Path
 from discreet.durable_files import OWNER
 
 SENTENCE = re.compile(
-    r"(?P<who>.+?) refused (?P<what>round \d+|the sum of moments|to say who it is): (?P<why>.+)", re.S
+    r"(?P<who>.+?) (?P<did>refused|is left out of) "
+    r"(?P<what>(?:the rounds after )?(?:round \d+|the sum of moments)|to say who it is): (?P<why>.+)",
+    re.S,
 )
 
 
 @dataclass(frozen=True)
 class ClientRefusal:
-    """What clients refused, in the words that they gave.
+    """What clients refused, in the words that they gave, or what they are left out of.
 
     Attributes:
         time: When the server heard it, in UTC.
         who: The clients' names, or "A node" if it did not say which client it is.
         what: The round, or what else was refused.
         why: The reason.
+        did: "refused", or "is left out of" if the server does not ask the client again.
     """
 
     time: str
     who: str
     what: str
     why: str
+    did: str = "refused"
 
     def __str__(self) -> str:
-        return f"{self.who} refused {self.what}: {self.why}"
+        return f"{self.who} {self.did} {self.what}: {self.why}"
 
 
 def record_refusals(path: Path, say: Callable[[str], None]) -> Callable[[str], None]:

@@ -210,6 +210,19 @@ def test_a_dealer_whose_self_mask_nobody_can_open_is_named_for_the_lost_round(mo
     assert (lost.value.client, lost.value.complaining) == (LIAR, {1, 2, 3, 4})
 
 
+@pytest.mark.parametrize(
+    ("threshold", "holders", "is_sure"),
+    [(4, {1, 2}, False), (4, {1, 2, 3}, False), (4, {1, 2, 3, 4}, True), (3, {1, 2, 3}, True)],
+)
+def test_a_dealer_is_surely_at_fault_only_if_as_many_complain_as_open_a_secret(
+    threshold: int, holders: set[int], is_sure: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """Fewer could be liars who want an honest dealer left out: the server sees the same messages."""
+    with pytest.raises(TooFewClients) as lost:
+        LyingClient(Masked, seal_nonsense(holders)).sum(terms(5, threshold=threshold), monkeypatch)
+    assert (lost.value.client, lost.value.complaining, lost.value.is_sure) == (LIAR, holders, is_sure)
+
+
 @pytest.mark.parametrize("module", [client_setup, client_round], ids=["mask keys", "self-masks"])
 def test_a_dealer_of_shares_that_do_not_fit_together_is_named(module: object, monkeypatch: pytest.MonkeyPatch):
     """It commits to each share as it should, but client 1's is of another secret: only the sum shows it."""
@@ -223,7 +236,7 @@ def test_a_dealer_of_shares_that_do_not_fit_together_is_named(module: object, mo
     agreed = terms(5, threshold=4)
     with pytest.raises(WrongShare, match="Client 0 dealt shares that do not give the secret it committed to") as lost:
         rehearsal(agreed).sum(0, vectors(agreed), leaving={LIAR: "masked"} if module is client_setup else {})
-    assert (lost.value.client, lost.value.revealed) == (LIAR, True)
+    assert (lost.value.client, lost.value.revealed, lost.value.is_sure) == (LIAR, True, True)
 
 
 def test_a_share_that_is_not_the_one_its_dealer_committed_to_is_not_used_and_not_revealed(

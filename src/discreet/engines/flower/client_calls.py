@@ -57,6 +57,7 @@ class ClientCalls:
         has_public_cohort: Whether the cohort of a round is public. Only then a log may say what its clients did.
         nodes_of_clients: The node of each client that has proven who it is.
         code_of_clients: The stamp of the code that each of them says it runs.
+        left_out: Clients that lost a round for all, and are not asked again by this process.
     """
 
     carrier: Carrier
@@ -71,6 +72,7 @@ class ClientCalls:
     pause: Callable[[float], None] = time.sleep
     nodes_of_clients: dict[int, int] = field(default_factory=dict)
     code_of_clients: dict[int, str] = field(default_factory=dict)
+    left_out: set[int] = field(default_factory=set)
     _strangers: dict[int, str] = field(default_factory=dict)  # nodes that did not prove to be a client, and why
     _abandoned: set[int] = field(default_factory=set)
     _online: set[int] = field(default_factory=set)
@@ -79,12 +81,14 @@ class ClientCalls:
     def await_clients(self, cohort: Sequence[int], enough: int, round: int) -> list[int]:
         """Return the clients of the cohort that are online: all, or at least `enough` when the timeout is over.
 
-        It does not wait for clients that were online before and left, nor a second time for one that never came.
+        It does not wait for clients that were online before and left, nor a second time for one that never came, nor
+        for those that are left out.
 
         Raises:
-            ClientsAway: Fewer than `enough` clients are online after the timeout.
+            ClientsAway: Fewer than `enough` clients are online after the timeout, or are not left out.
             ClientsRefused: So many clients refuse that `enough` can't come.
         """
+        cohort = self._remaining_clients(cohort, enough)
         until, is_announced = self.clock() + self.timeout, False
         while True:
             there = self._find_clients(round, awaited=is_announced)
@@ -137,7 +141,7 @@ class ClientCalls:
             ClientsRefused: Clients refused, and fewer than `enough` answered. `BudgetsSpent` if a budget is spent.
                 It is raised after the last answer.
         """
-        asked = {self.nodes_of_clients[client]: client for client in bodies if client in self.nodes_of_clients}
+        asked = {self.nodes_of_clients[client]: client for client in bodies if self.can_ask(client)}
         requests = {node: self._request(kind, round, client, cohort, bodies[client]) for node, client in asked.items()}
         answered = 0
         refusals: dict[int, Refusal] = {}
@@ -164,6 +168,24 @@ class ClientCalls:
             self.log_problem(client, round, "BudgetRefused" if refusal.spent else "RequestRefused")
         for why, clients in alike.items():
             self.say(f"{self._names(clients)} refused {_round_name(round)}: {why}")
+
+    def can_ask(self, client: int) -> bool:
+        """Whether the client has proven who it is, and is not left out."""
+        return client in self.nodes_of_clients and client not in self.left_out
+
+    def leave_out(self, client: int, round: int, why: str) -> None:
+        """Treat a client as a drop-out in all rounds after this one, and tell the operator why."""
+        self.left_out.add(client)
+        self.say(f"{self.members[client].name} is left out of the rounds after {_round_name(round)}: {why}")
+
+    def _remaining_clients(self, cohort: Sequence[int], enough: int) -> list[int]:
+        remaining = [client for client in cohort if client not in self.left_out]
+        if len(remaining) < min(enough, len(cohort)):
+            raise ClientsAway(
+                f"{len(remaining)} of {len(cohort)} clients are not left out, and {enough} are needed.",
+                fix="Find out why the others were left out, and submit the run again: it then asks them again.",
+            )
+        return remaining
 
     def log_problem(self, client: int, round: int, error: str) -> None:
         """Log that nothing of a client can be used in a round; but not if a secret draw decides who is asked."""

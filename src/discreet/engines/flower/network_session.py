@@ -95,10 +95,18 @@ class NetworkSession:
                 self.calls.log_problem(self.cohort[lost.client], round, type(lost).__name__)
                 blamed = self._blame(lost.client, lost.complaining)
                 self.calls.say(f"The round is lost because of {blamed}: {lost}")
+                self._leave_out(lost.client, round, lost)
             raise
         for dealer, holders in total.complaints.items():
             self.calls.say(f"The sum came without some shares of {self._blame(dealer, holders)}.")
         return total
+
+    def _leave_out(self, place: int, round: int, lost: RoundOver) -> None:
+        """Leave the client out of the later rounds if it surely lost this one, and enough clients remain without it."""
+        client = self.cohort[place]
+        remaining = set(self.cohort) - self.calls.left_out - {client}
+        if lost.is_sure and len(remaining) >= self.server.terms.minimum:
+            self.calls.leave_out(client, round, "it dealt shares by which its part of the sum can't be unmasked.")
 
     def _blame(self, dealer: int, holders: frozenset[int]) -> str:
         """Return a dealer's name and who complains about it. Only they have seen what it dealt to them."""
@@ -112,8 +120,7 @@ class NetworkSession:
     def _has_all_members(self) -> bool:
         """Whether every client that is online took part in the set-up. If not, a new session can include it."""
         return all(
-            place in self.server.members or client not in self.calls.nodes_of_clients
-            for place, client in enumerate(self.cohort)
+            place in self.server.members or not self.calls.can_ask(client) for place, client in enumerate(self.cohort)
         )
 
     def _exchange(self, stages: Sequence[Stage], round: int, bodies: Mapping[int, bytes]) -> None:

@@ -47,7 +47,8 @@ class RoundOver(SecaggError):
     sum must count as released.
 
     `complaining` has the clients who say that they can't use the shares that `client` dealt to them. Either it lies, or
-    they do: nobody else has seen those shares.
+    they do: nobody else has seen those shares. `is_sure` says whether it is `client`: its own commitments prove it, or
+    at least `threshold` others complain. So many could open every secret if they colluded, and are assumed not to.
     """
 
     def __init__(
@@ -58,9 +59,10 @@ class RoundOver(SecaggError):
         client: int | None = None,
         revealed: bool = False,
         complaining: frozenset[int] = frozenset(),
+        is_sure: bool = False,
     ) -> None:
         super().__init__(problem, fix=fix, client=client)
-        self.revealed, self.complaining = revealed, complaining
+        self.revealed, self.complaining, self.is_sure = revealed, complaining, is_sure
 
 
 class TooFewClients(RoundOver):

@@ -63,6 +63,7 @@ def _recover_secret(cohort: Cohort, current: Round, client: int) -> bytes:
             client=client if len(shares) + len(complaints) >= needed else None,
             complaining=complaints,
             revealed=True,
+            is_sure=len(complaints) >= needed,
         )
     secret = shamir.combine({position: shares[position] for position in sorted(shares)[:needed]})
     _check_secret(secret is not None, client)
@@ -88,4 +89,5 @@ def _check_secret(is_right: bool, client: int) -> None:
             fix="Leave this client out, or find out why its node deals wrong shares.",
             client=client,
             revealed=True,
+            is_sure=True,
         )
