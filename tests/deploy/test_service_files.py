@@ -166,8 +166,10 @@ def test_every_file_of_the_units_has_its_place(tmp_path: Path) -> None:
 @pytest.mark.deploy
 def test_a_container_engine_accepts_the_compose_file(tmp_path: Path) -> None:
     engine = next((name for name in ("docker", "podman") if shutil.which(name)), None)
-    checks = () if engine is None else ([engine, "info"], [engine, "compose", "version"])
-    if not checks or any(subprocess.run(check, capture_output=True, timeout=SECONDS).returncode for check in checks):
+    if engine is None or any(
+        subprocess.run([engine, *check], capture_output=True, timeout=SECONDS).returncode
+        for check in (["info"], ["compose", "version"])
+    ):
         pytest.skip("no container runtime is running here")
     folder = write_compose(tmp_path, deployment("north"))
     for profile in ("server", "node-north"):
