@@ -40,6 +40,7 @@ WHEN = {  # a new command must be listed here, and in the guide
     "deploy enroll": NEVER,
     "deploy accept": NEVER,
     "deploy server": NEVER,
+    "deploy renew": NEVER,
     "deploy status": NEVER,
     **dict.fromkeys(("init", "demo", "algorithms", "schema", "ledger create"), NO_EXPERIMENT),
     **dict.fromkeys(("data check", "data get", "data list"), NO_EXPERIMENT),
@@ -71,6 +72,7 @@ LINES = {  # each would run code of net.py if nothing prevented it
     "deploy client": "deploy client enrolled",
     "deploy server": "deploy server site",  # stops at once, since no client has handed in its card
     "deploy status": "deploy status site",
+    "deploy renew": "deploy renew site",
 }
 NET = """\
 from torch import nn
