@@ -18,6 +18,7 @@ from discreet.deploy.deployment import Deployment
 from discreet.errors import BudgetRefused, LedgerDamaged
 from tests.cli.conftest import Discreet
 from tests.data.tasks.test_lending_club import ROW
+from tests.deploy.hospital_sites import create_hospitals
 from tests.small_experiment import SMALL
 
 
@@ -78,11 +79,17 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
         for name in (each.name for each in Deployment.open(shared).clients):
             discreet(f"deploy enroll {name} --app {shared} --out {tmp_path / name}")
             shutil.copy(tmp_path / name / f"{name}.toml", shared / "clients")
+    if path in ("deploy add", "deploy revoke"):
+        clinics = create_hospitals(tmp_path / "clinics", "north", "south", "east", "west").folder
+    else:
+        clinics = tmp_path
     lines = {  # a command that is not installed fails
         "deploy init": f"{tmp_path / 'site'} {small}",
         "deploy enroll": f"client-0 --app {tmp_path / 'site' / 'app'} --out {tmp_path / 'node'}",
         "deploy accept": f"{tmp_path / 'client-0'}",
         "deploy renew": f"{tmp_path / 'site'}",
+        "deploy add": f"{clinics} more=30",
+        "deploy revoke": f"{clinics} west",
         "deploy status": f"{tmp_path / 'site'}",
         "account gaussian": "--noise-multiplier 1",
         "account laplace": "--noise-multiplier 1",

@@ -24,6 +24,8 @@ WHEN = {  # a new command must be listed here, and in the guide
     "tune": ASKED,
     "audit": ASKED,
     "deploy init": ASKED,
+    "deploy add": ASKED,
+    "deploy revoke": ASKED,
     "deploy submit": ASKED,
     "deploy simulate": ASKED,
     "predict": ASKED,
@@ -73,6 +75,8 @@ LINES = {  # each would run code of net.py if nothing prevented it
     "deploy server": "deploy server site",  # stops at once, since no client has handed in its card
     "deploy status": "deploy status site",
     "deploy renew": "deploy renew site",
+    "deploy add": "deploy add site west=300",
+    "deploy revoke": "deploy revoke site client-0",
 }
 NET = """\
 from torch import nn

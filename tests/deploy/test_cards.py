@@ -73,7 +73,7 @@ def test_cards_are_pinned_only_by_the_code_that_all_of_them_give(tmp_path: Path)
     assert ClientFolder.open(tmp_path / "client-0").policy.members is None
     at_home.pin(there.code.upper().replace("-", " "))  # as somebody would type it
     assert ClientFolder.read(tmp_path / "client-0").policy.members == {
-        card.name: card.identity for card in at_home.cards
+        card.name: card.identity for card in at_home.membership.cards
     }
 
 

@@ -16,7 +16,7 @@ pytest.importorskip("flwr")
 from discreet.deploy.certificates import write_certificates, write_node_key
 from discreet.engines.flower import connection_gate
 from discreet.engines.flower.connection_gate import ConnectionGate
-from discreet.engines.flower.front_proxy import TlsFiles, bind_port, run_proxy
+from discreet.engines.flower.front_proxy import TlsFiles, bind_port, public_key_bytes, run_proxy
 
 WAIT = 20.0  # seconds, at most, for what takes a moment
 FILES, IDLE = 200, 300
@@ -51,7 +51,7 @@ def server(tmp_path: Path) -> Iterator[Address]:
     """The address of a proxy whose SuperLink is away."""
     write_certificates(tmp_path, ["127.0.0.1"])
     tls = TlsFiles(tmp_path / "ca.crt", tmp_path / "server.crt", tmp_path / "server.tls.key")
-    keys = [write_node_key(tmp_path / "node.key")]
+    keys = [public_key_bytes(write_node_key(tmp_path / "node.key"))]
     with (
         limit_open_files(FILES),
         bind_port("127.0.0.1", 0) as door,

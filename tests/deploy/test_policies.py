@@ -153,7 +153,7 @@ def test_a_graph_is_refused_unless_the_owner_allows_it_and_it_withstands_what_th
     ("line", "new", "why"),
     [
         ("epsilon", 'epsilon = "3"', "budgets.0.epsilon: must be a number, and got '3'."),
-        ("secure_sum", "secure_sum = yes", "this is not valid TOML: Invalid value (at line 13, column 14)."),
+        ("secure_sum", "secure_sum = yes", "this is not valid TOML: Invalid value (at line 14, column 14)."),
         ("period", 'period = "week"', "period: must be 'ever', 'year', 'quarter' or 'month', and got 'week'."),
     ],
 )

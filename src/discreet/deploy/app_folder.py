@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.algorithms.population import Population
-from discreet.deploy.deployment import Deployment, read_record
+from discreet.deploy.deployment import FIRST_MEMBERSHIP, Deployment, read_record
 from discreet.deploy.flower_bundle import BUNDLE_FILES
 from discreet.engines.engine_table import Flower
 from discreet.engines.flower.client_calls import Member
@@ -126,8 +126,9 @@ class AppFolder:
         """SHA-256 of everything that a client is asked to do.
 
         It covers the algorithm with all its numbers, the model, columns and label, the user's files with the code
-        beside them, and the clients' names and sizes. A table's path is that of the stand-in that everybody has. The
-        clients' keys are not covered: cards come later, and the owner's policy pins them.
+        beside them, and the clients' names and sizes, and the number of the membership from the second one on. A
+        table's path is that of the stand-in that everybody has. The clients' keys are not covered: cards come later,
+        and the owner's policy pins them.
         """
         whole = to_plain(self.experiment)
         agreed = {name: whole[name] for name in AGREED_FIELDS} | {
@@ -135,6 +136,8 @@ class AppFolder:
             "population": to_plain(self.population),
             "code": self.file_digests,
         }
+        if self.deployment.membership != FIRST_MEMBERSHIP:  # policies of older versions have digests without it
+            agreed["membership"] = self.deployment.membership
         return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).hexdigest()
 
     @cached_property

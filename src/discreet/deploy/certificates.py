@@ -160,9 +160,16 @@ def expiry_time(path: Path) -> float:
 
 def write_node_key(path: Path) -> str:
     """Write a new key by which the SuperLink authenticates a node, in Flower's format. Returns its public key."""
+    private, public = create_node_key()
+    write_secret(path, private)
+    return public
+
+
+def create_node_key() -> tuple[bytes, str]:
+    """Return a new node key: the content of its file, and its public key."""
     private = ec.generate_private_key(CURVE())
-    write_secret(path, private.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
-    return private.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+    content = private.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    return content, private.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
 
 
 def is_node_key(text: str) -> bool:
@@ -181,8 +188,13 @@ def write_signing_key(path: Path) -> str:
 def write_key(path: Path) -> bytes:
     """Write and return a new secret of 32 bytes; the file has it in hexadecimal."""
     secret = key_agreement.random_bytes(key_agreement.KEY_BYTES)
-    write_secret(path, secret.hex().encode() + b"\n")
+    write_secret(path, format_key(secret))
     return secret
+
+
+def format_key(secret: bytes) -> bytes:
+    """Return the content of a key's file."""
+    return secret.hex().encode() + b"\n"
 
 
 def read_key(path: Path) -> bytes:

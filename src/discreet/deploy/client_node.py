@@ -17,6 +17,7 @@ from discreet.deploy.client_faults import ClientFault, wrap_client_faults
 from discreet.deploy.client_ledger import ClientLedger
 from discreet.deploy.journal import Entry, Journal, OpenSession
 from discreet.deploy.learner import Learner
+from discreet.deploy.membership import check_in_force
 from discreet.deploy.owner_price import price_releases
 from discreet.deploy.policy import ClientFolder, Policy, PolicyRefusal
 from discreet.durable_files import ProcessLock
@@ -43,11 +44,20 @@ REQUEST_DIGITS = 16  # of the digest by which a log names a request
 NAME_BYTES = 16  # length of the name that the client draws for a secure session
 
 
-def _folder_busy_error(owned: ClientFolder, process: str) -> InvalidInput:
-    return InvalidInput(
-        f"{owned.policy.client} is already running: another process works on {owned.folder}.",
-        fix=f"End the other process first ({process}): two of them would answer for one charge.",
-    )
+def lock_client_folder(owned: ClientFolder) -> ProcessLock:
+    """Lock a client's folder, on which one process at a time may work.
+
+    Raises:
+        InvalidInput: Another process works on it.
+    """
+
+    def folder_busy(process: str) -> InvalidInput:
+        return InvalidInput(
+            f"{owned.policy.client} is already running: another process works on {owned.folder}.",
+            fix=f"End the other process first ({process}): two of them would answer for one charge.",
+        )
+
+    return ProcessLock(owned.folder / "lock", folder_busy)
 
 
 def today() -> date:
@@ -96,6 +106,7 @@ class ClientNode:
         """
         own_folder, place = ClientFolder.open(folder), choose_device(device)
         policy, app = own_folder.policy, AppFolder.open(own_folder.app)
+        check_in_force(app)
         policy.allow_algorithm(app.digest)  # before anything of the app is loaded: it may contain Python
         policy.allow_seed(app.experiment.seed)
         policy.allow_own_code(app.user_files)
@@ -109,7 +120,7 @@ class ClientNode:
                 f"{folder} must be writable, since a node stores its replies there before it sends them, and is not.",
                 fix=f"Start it as the user who enrolled {policy.client}.",
             )
-        lock = ProcessLock(folder / "lock", lambda process: _folder_busy_error(own_folder, process))
+        lock = lock_client_folder(own_folder)
         try:
             learner = Learner.load(app, own_folder, read_key(folder / "noise.key"), trust, data_dir, place)
             tuned_to = client_ledger.expected_event(policy, learner.algorithm, app.population, experiment.rounds)

@@ -13,6 +13,8 @@ from discreet.data.tables.table_task import TableTask
 from discreet.deploy.app_folder import AppFolder, public_run_key
 from discreet.deploy.certificates import read_key
 from discreet.deploy.deployment_folder import DeploymentFolder
+from discreet.deploy.membership import check_in_force
+from discreet.deploy.revoked_keys import is_revoked
 from discreet.engines.flower.carrier import Carrier
 from discreet.engines.flower.client_calls import ClientCalls
 from discreet.engines.flower.flower_engine import FlowerEngine
@@ -69,6 +71,7 @@ class DeployedRun:
         root, where = self.root, self.folder
         remove_drafts(where)  # the caller holds the run's lock
         self.check_resumable()
+        check_in_force(AppFolder.open(root.app))
         before = RunRecord.open(where) if where.exists() else None
         seed = AppFolder.open(root.app).experiment.seed
         if seed is not None:
@@ -132,6 +135,7 @@ class DeployedRun:
             say=say,
             timeout=engine.timeout,
             has_public_cohort=job.has_public_cohort,
+            is_revoked=self._revocation_check(app),
         )
         return replace(
             job,
@@ -149,6 +153,11 @@ class DeployedRun:
             ),
             accept_data_ranges=app.deployment.data_ranges,
         )
+
+    def _revocation_check(self, app: AppFolder) -> Callable[[int], bool]:
+        """Return a function that says whether a client of this run was revoked, by the keys at the run's start."""
+        cards = app.deployment.read_cards(app.folder)
+        return lambda client: is_revoked(self.root.server, cards[client])
 
     def _other_runs(self) -> list[str]:
         """Return the names of the deployment's other runs that have begun a round."""

@@ -16,6 +16,7 @@ from discreet.part import Count, Flag, part, to_plain
 
 DEPLOYMENT_FILE = "deployment.toml"
 CARDS_FOLDER = "clients"
+FIRST_MEMBERSHIP = 1
 
 
 def _pattern_validator(pattern: str, allowed: str) -> AfterValidator:
@@ -34,6 +35,8 @@ ClientName = Annotated[
 ]
 Hex256 = Annotated[str, _pattern_validator("[0-9a-f]{64}", "64 hexadecimal digits")]
 """An Ed25519 public key or a SHA-256 digest, in hexadecimal."""
+HexSignature = Annotated[str, _pattern_validator("[0-9a-f]{128}", "128 hexadecimal digits")]
+"""An Ed25519 signature, in hexadecimal."""
 
 
 @part
@@ -54,6 +57,7 @@ class Deployment:
         clients: The clients. A client's number is its position here.
         max_multiplicity: Number of clients that may hold the same example.
         data_ranges: Whether the experiment's ranges were taken from data, which the server's owner accepted.
+        membership: The number of this list of clients; see `membership.Membership`.
         version: The form of the app folder. One of an older version of Discreet names none, and is of the first.
     """
 
@@ -62,6 +66,7 @@ class Deployment:
     clients: tuple[DeclaredClient, ...]
     max_multiplicity: Count = 1
     data_ranges: Flag = False
+    membership: Count = FIRST_MEMBERSHIP
     version: Count = FIRST
 
     def __post_init__(self) -> None:
@@ -84,7 +89,7 @@ class Deployment:
         Raises:
             InvalidInput: A card is missing or does not belong to its client.
         """
-        return [_read_card(app / CARDS_FOLDER / f"{client.name}.toml", client.name) for client in self.clients]
+        return [read_card(app / CARDS_FOLDER / f"{client.name}.toml", client.name) for client in self.clients]
 
 
 @part
@@ -122,10 +127,15 @@ def read_record(kind: Any, path: Path) -> Any:
 
 def write_record(record: Any, path: Path) -> None:
     """Write a record as a TOML file, which `read_record` reads. A crash leaves the old file or the new one."""
-    write_durably(path, toml_document.format_toml(to_plain(record)).encode())
+    write_durably(path, format_record(record))
 
 
-def _read_card(path: Path, name: str) -> Card:
+def format_record(record: Any) -> bytes:
+    """Return the content of a TOML file, which `read_record` reads."""
+    return toml_document.format_toml(to_plain(record)).encode()
+
+
+def read_card(path: Path, name: str) -> Card:
     """Read and check the card of the client `name`."""
     if not path.is_file():
         raise InvalidInput(

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from discreet.deploy import online_clients, superlink
+from discreet.deploy.deployment import FIRST_MEMBERSHIP
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.online_clients import ClientStatus
 from discreet.deploy.run_refusals import ClientRefusal, read_refusals
 from discreet.durable_files import is_locked
+from discreet.errors import InvalidInput
 from discreet.experiment.run_directory.run_data import RunData, read_run
 from discreet.privacy.wording import compact, round_up
 from discreet.report.number_format import format_count
@@ -65,13 +67,18 @@ class RunStatus:
 
 @dataclass(frozen=True)
 class DeploymentStatus:
-    """A deployment. `nodes` and `clients` are None if the server does not answer."""
+    """A deployment. `nodes` and `clients` are None if the server does not answer.
+
+    `membership` is the number of its list of clients, and `awaited` says why that list is not in force yet.
+    """
 
     address: str
     names: tuple[str, ...]
     nodes: list[dict[str, Any]] | None
     clients: ClientStatus | None
     runs: tuple[RunStatus, ...]
+    membership: int = FIRST_MEMBERSHIP
+    awaited: str | None = None
 
     @property
     def headline(self) -> str:
@@ -87,7 +94,14 @@ class DeploymentStatus:
         """Return the status as plain data, for JSON."""
         runs = [{**asdict(run), "finished": run.state == "done"} for run in self.runs]
         clients = None if self.clients is None else self.clients._asdict()
-        return {"server": self.address, "nodes": self.nodes, "clients": clients, "runs": runs}
+        membership = {"number": self.membership, "awaited": self.awaited}
+        return {
+            "server": self.address,
+            "nodes": self.nodes,
+            "clients": clients,
+            "membership": membership,
+            "runs": runs,
+        }
 
     def lines(self) -> Iterator[str]:
         """Yield the status as lines of text."""
@@ -95,6 +109,8 @@ class DeploymentStatus:
         for what, names in (self.clients._asdict() if self.clients else {}).items():
             if names:
                 yield f"  {what}: {', '.join(names)}"
+        if self.awaited is not None:
+            yield f"  {self.awaited}"
         for run in self.runs:
             yield f"  run {run.name}: {run.progress}, {run.state}, ε {run.budget}"
             hidden = len(run.problems) - SHOWN_PROBLEMS
@@ -111,7 +127,20 @@ def read_status(root: DeploymentFolder) -> DeploymentStatus:
     deployment = root.deployment
     names = tuple(client.name for client in deployment.clients)
     runs = tuple(_read_run_status(root, folder) for folder in root.run_folders())
-    return DeploymentStatus(deployment.address, names, nodes, clients, runs)
+    awaited = _awaited_signatures(root) if deployment.membership != FIRST_MEMBERSHIP else None
+    return DeploymentStatus(deployment.address, names, nodes, clients, runs, deployment.membership, awaited)
+
+
+def _awaited_signatures(root: DeploymentFolder) -> str | None:
+    """Say whose signature or card the list of clients waits for, None if it is in force."""
+    from discreet.deploy.app_folder import AppFolder  # reads the experiment, which takes a second
+    from discreet.deploy.membership import check_in_force
+
+    try:
+        check_in_force(AppFolder.open(root.app))
+    except InvalidInput as missing:
+        return missing.problem
+    return None
 
 
 def _read_run_status(root: DeploymentFolder, folder: Path) -> RunStatus:

@@ -66,4 +66,5 @@ def _write_rehearsal(app: AppFolder, rehearsal: DeploymentFolder) -> None:
         folders.append(folder)
     for folder in folders:
         cards = PeerCards.open(folder)
-        cards.pin(cards.code)
+        if (signed := cards.pin(cards.code)) is not None:
+            shutil.copy(signed, rehearsal.app / CARDS_FOLDER)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
+from typing import Any, NamedTuple
 
 from discreet.algorithms.population import Population
 from discreet.data.tables.ranges import find_file
@@ -15,7 +15,14 @@ from discreet.data.tables.table_task import TableTask
 from discreet.data.tasks.task import Task
 from discreet.deploy import certificates
 from discreet.deploy.app_folder import CERTIFICATE_FILE, RESOLVED_FILE, public_run_key, user_files
-from discreet.deploy.deployment import CARDS_FOLDER, DEPLOYMENT_FILE, DeclaredClient, Deployment, write_record
+from discreet.deploy.deployment import (
+    CARDS_FOLDER,
+    DEPLOYMENT_FILE,
+    DeclaredClient,
+    Deployment,
+    check_distinct_names,
+    write_record,
+)
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.flower_bundle import BUNDLE_FILES, write_bundle
 from discreet.deploy.request_limit import request_limit, store_request_limit
@@ -32,6 +39,7 @@ from discreet.part import to_plain
 from discreet.randomness.purposes import Purpose
 from discreet.user_code import code_places
 
+UNPLANNED_FILE = "experiment.toml"  # without noise, so that it can be computed anew for other clients
 STAND_IN = "stand_in"  # the server's public table with the clients' columns
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")  # a host name or an IPv4 address
 PORTS = range(1, 2**16)
@@ -61,14 +69,46 @@ def create_deployment(
     """
     check_path_is_free(folder)
     _check_address(address)
-    source = source.load_user_parts()
+    source = _with_flower_engine(source.load_user_parts())
+    plan = plan_deployment(source, clients, accept_data_ranges=accept_data_ranges)
+    with _draft_folder(folder) as draft:
+        return _write_folders(draft, folder.resolve().name, source, plan, address, hosts)
+
+
+def _with_flower_engine(source: Source) -> Source:
+    """Return the source with an engine of real clients, with the settings of its own one if it has such an engine."""
+    engine = source.experiment.engine if isinstance(source.experiment.engine, Flower) else Flower()
+    return replace(source, experiment=replace(source.experiment, engine=engine))
+
+
+class Plan(NamedTuple):
+    """A deployment's clients, and the job with the noise that was computed for them."""
+
+    clients: tuple[DeclaredClient, ...]
+    job: Job
+
+    def resolve(self, task: dict[str, Any]) -> bytes:
+        """Return the content of resolved.toml, with the task as everybody has it."""
+        resolved = toml_document.parse_toml(self.job.resolved_text, RESOLVED_FILE) | {"task": task}
+        return toml_document.format_toml(resolved).encode()
+
+    def request_limit(self) -> int:
+        """Return the most bytes of a request that a client can need."""
+        return request_limit(self.job.algorithm, self.job.params, len(self.clients), self.job.rounds)
+
+
+def plan_deployment(source: Source, clients: Sequence[DeclaredClient], *, accept_data_ranges: bool) -> Plan:
+    """Compute the noise for these clients, or for those of the experiment's own task if there are none.
+
+    Raises:
+        InvalidInput: The clients don't fit the experiment, or its ranges were taken from data and not accepted.
+    """
     experiment = source.experiment
-    engine = experiment.engine if isinstance(experiment.engine, Flower) else Flower()
-    source = replace(source, experiment=replace(experiment, engine=engine))
     key = public_run_key(experiment)
     task = experiment.load_task(key.generator(Purpose.TASK), source.paths)
     data_ranges.check_accepted(task.ranges_from_data, accepted=accept_data_ranges)
-    declared = list(clients) or _declare_task_clients(experiment.task, task)
+    declared = tuple(clients) or tuple(_declare_task_clients(experiment.task, task))
+    check_distinct_names(declared)
     population = Population(
         examples=tuple(client.examples for client in declared), max_multiplicity=task.train.max_multiplicity
     )
@@ -80,38 +120,32 @@ def create_deployment(
         raise InvalidInput(
             f"A secure sum needs at least {MIN_SECURE_CLIENTS} clients in every round.", fix="Let more clients join."
         )
-    with _draft_folder(folder) as draft:
-        return _write_folders(draft, folder.resolve().name, source, ready, declared, address, hosts)
+    return Plan(declared, ready)
 
 
 def _write_folders(
-    draft: Path,
-    name: str,
-    source: Source,
-    ready: Job,
-    declared: list[DeclaredClient],
-    address: str,
-    hosts: Sequence[str],
+    draft: Path, name: str, source: Source, plan: Plan, address: str, hosts: Sequence[str]
 ) -> Deployment:
     app, server = DeploymentFolder(draft).app, DeploymentFolder(draft).server
     for path in (app / CARDS_FOLDER, server):
         path.mkdir(parents=True)
     server.chmod(0o700)
-    rounds = source.experiment.rounds
-    store_request_limit(server, request_limit(ready.algorithm, ready.params, len(declared), rounds))
+    store_request_limit(server, plan.request_limit())
     certificates.write_certificates(server, hosts)
     shutil.copy(server / CERTIFICATE_FILE, app / CERTIFICATE_FILE)
     deployment = Deployment(
         address=address,
         server_key=certificates.write_signing_key(server / "server.key"),
-        clients=tuple(declared),
-        max_multiplicity=ready.population.max_multiplicity,
-        data_ranges=ready.task.ranges_from_data,
+        clients=plan.clients,
+        max_multiplicity=plan.job.population.max_multiplicity,
+        data_ranges=plan.job.task.ranges_from_data,
     )
     write_record(deployment, app / DEPLOYMENT_FILE)
-    resolved = toml_document.parse_toml(ready.resolved_text, RESOLVED_FILE) | {"task": _share_task(source, app)}
+    task = _share_task(source, app)
     _share_code(source, app)
-    (app / RESOLVED_FILE).write_text(toml_document.format_toml(resolved), encoding="utf-8")
+    (app / RESOLVED_FILE).write_bytes(plan.resolve(task))
+    unplanned = toml_document.format_toml({**to_plain(source.experiment), "task": task})
+    (server / UNPLANNED_FILE).write_text(unplanned, encoding="utf-8")
     write_bundle(app, name)
     return deployment
 

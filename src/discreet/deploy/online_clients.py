@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.durable_files import OWNER, write_durably
 
+NUMBERS_FILE = "nodes.json"
 NODE_NUMBER = re.compile(r"SuperNode (\d+) registered")  # in the output of `flwr supernode register`
 
 
@@ -23,8 +24,20 @@ class ClientStatus(NamedTuple):
 def store_node_number(root: DeploymentFolder, name: str, output: str) -> None:
     """Store the number of a client's node, read from the output of Flower's registration command."""
     if (match := NODE_NUMBER.search(output)) is not None:
-        path = root.server / "nodes.json"
-        write_durably(path, json.dumps({**_node_numbers(root), name: match[1]}).encode(), OWNER)
+        known = {**_node_numbers(root), name: match[1]}
+        write_durably(root.server / NUMBERS_FILE, json.dumps(known).encode(), OWNER)
+
+
+def node_number(root: DeploymentFolder, name: str) -> str | None:
+    """Return the number of a client's node, None if it was not stored."""
+    return _node_numbers(root).get(name)
+
+
+def forget_node_number(root: DeploymentFolder, name: str) -> None:
+    """Remove the number of a client's node."""
+    known = _node_numbers(root)
+    if known.pop(name, None) is not None:
+        write_durably(root.server / NUMBERS_FILE, json.dumps(known).encode(), OWNER)
 
 
 def add_client_names(root: DeploymentFolder, nodes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -45,7 +58,7 @@ def client_status(root: DeploymentFolder, nodes: Sequence[Mapping[str, Any]]) ->
 
 
 def _node_numbers(root: DeploymentFolder) -> dict[str, str]:
-    return read_names(root.server / "nodes.json")
+    return read_names(root.server / NUMBERS_FILE)
 
 
 def read_names(path: Path) -> dict[str, str]:

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from discreet.algorithms.declarations import client_parts
-from discreet.deploy.deployment import Card, ClientName, Deployment, Hex256
+from discreet.deploy.certificates import read_key
+from discreet.deploy.deployment import FIRST_MEMBERSHIP, Card, ClientName, Deployment, Hex256
+from discreet.deploy.file_switch import finish_switch
 from discreet.errors import InvalidInput, UnsoundCombination
 from discreet.experiment.configuration import toml_document
 from discreet.file_version import FIRST, check_file_version
 from discreet.part import Count, Flag, part
 from discreet.privacy.events import Noise
 from discreet.privacy.ledger import Budget
+from discreet.secure_sums.secagg.key_agreement import identity_key
 from discreet.secure_sums.secagg.session_terms import Terms
 
 if TYPE_CHECKING:  # heavy imports, needed for types only
@@ -53,6 +56,7 @@ class Policy:
         data: The client's own table, relative to this file. None: its share of the experiment's task.
         server_key: The public key of the only server whose requests are answered.
         algorithms: Digests of the experiments that may run here.
+        membership: The number of the list of clients that the owner has accepted. It only grows.
         secure_sum: Whether updates leave only inside a secure sum.
         trust_server_with_updates: Whether the server may see updates that no noise protects from it.
         graphs: Whether large secure sums on a graph are allowed, which don't withstand a server that lies.
@@ -74,6 +78,7 @@ class Policy:
     data: str | None = None
     server_key: Hex256
     algorithms: tuple[Hex256, ...]
+    membership: Count = FIRST_MEMBERSHIP
     secure_sum: Flag = True
     trust_server_with_updates: Flag = False
     graphs: Flag = False
@@ -98,6 +103,20 @@ class Policy:
             raise PolicyRefusal(
                 f"The policy does not allow the algorithm {digest[:12]}….",
                 fix="Its owner may add it to `algorithms` in policy.toml, after reading resolved.toml.",
+            )
+
+    def allow_membership(self, number: int) -> None:
+        """Refuse another list of clients than the one that the owner has accepted last."""
+        if number > self.membership:
+            raise PolicyRefusal(
+                f"The app folder has membership {number}, and policy.toml accepts membership {self.membership}.",
+                fix="See who joins and who leaves, and accept it: discreet deploy accept DIR",
+            )
+        if number < self.membership:
+            raise PolicyRefusal(
+                f"The app folder has membership {number}, and policy.toml has accepted membership {self.membership}, "
+                "which replaced it.",
+                fix="Get the newest app folder from the server's operator.",
             )
 
     def allow_seed(self, seed: int | None) -> None:
@@ -244,15 +263,20 @@ class ClientFolder:
 
     @classmethod
     def open(cls, folder: Path) -> "ClientFolder":
-        """Read the policy and check the app folder's cards against its members."""
+        """Read the policy, and check the app folder's membership and its cards against it."""
         owned = cls.read(folder)
+        deployment = Deployment.open(owned.app)
+        owned.policy.allow_membership(deployment.membership)
         if owned.policy.members is not None:
-            owned.policy.allow_cards(owned.cards())
+            cards = deployment.read_cards(owned.app)
+            owned.policy.allow_cards(cards)
+            owned.check_own_card(cards)
         return owned
 
     @classmethod
     def read(cls, folder: Path) -> "ClientFolder":
         """Read the policy alone."""
+        finish_switch(folder, folder)  # of a renewal of keys that was interrupted
         path = folder / POLICY_FILE
         if not path.exists():
             raise InvalidInput(f"There is no file {path}.", fix="Create it with: discreet deploy enroll")
@@ -272,8 +296,14 @@ class ClientFolder:
         fix = "Correct the file: texts need quotes; numbers, true and false need none."
         return InvalidInput(f"{path}: {error.problem}", fix=fix)
 
-    def cards(self) -> list[Card]:
-        return Deployment.open(self.app).read_cards(self.app)
+    def check_own_card(self, cards: Sequence[Card]) -> None:
+        """Refuse cards among which this client's own has another key than the client signs with."""
+        client, identity = self.policy.client, identity_key(read_key(self.folder / "identity.key")).hex()
+        if [card.identity for card in cards if card.name == client] != [identity]:
+            raise PolicyRefusal(
+                f"The app folder contains a card of {client!r} that is not this client's own.",
+                fix=f"Hand {self.folder / f'{client}.toml'} to the server's operator, by a way that you trust.",
+            )
 
     @property
     def app(self) -> Path:

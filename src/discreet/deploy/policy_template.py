@@ -33,6 +33,7 @@ app = "{app}"{data}
 # It does not cover the other clients' keys: `discreet deploy accept` pins them below, as [members].
 server_key = "{server_key}"
 algorithms = ["{digest}"]
+membership = {membership}           # the list of clients; `discreet deploy accept` shows and accepts a later one
 
 secure_sum = {secure}       # true: updates leave only masked, inside a secure sum
 minimum_cohort = {cohort}       # the fewest clients in a sum
@@ -122,6 +123,7 @@ def write_policy(
         data="" if data is None else f'\ndata = "{_relative_path(data, folder)}"',
         server_key=app.deployment.server_key,
         digest=app.digest,
+        membership=app.deployment.membership,
         secure=str(algorithm.aggregation.is_secure).lower(),
         cohort=2 if parts else max(2, plan_session(algorithm, app.population.clients).needed),
         graph=GRAPH_WARNING if uses_graph(app) else "",

@@ -25,7 +25,12 @@ def request_limit(algorithm: "Algorithm", params: "Params", clients: int, rounds
 
 def store_request_limit(server: Path, limit: int) -> None:
     """Store the limit in the server's folder, when the deployment is created."""
-    write_durably(server / LIMIT_FILE, f"{limit}\n".encode(), OWNER)
+    write_durably(server / LIMIT_FILE, format_limit(limit), OWNER)
+
+
+def format_limit(limit: int) -> bytes:
+    """Return the content of the file with the limit."""
+    return f"{limit}\n".encode()
 
 
 def read_request_limit(server: Path) -> int | None:

@@ -12,7 +12,7 @@ from discreet.durable_files import OWNER
 
 SENTENCE = re.compile(
     r"(?P<who>.+?) (?P<did>refused|is left out of) "
-    r"(?P<what>(?:the rounds after )?(?:round \d+|the sum of moments)|to say who it is): (?P<why>.+)",
+    r"(?P<what>(?:the rounds (?:after|from) )?(?:round \d+|the sum of moments)(?: on)?|to say who it is): (?P<why>.+)",
     re.S,
 )
 

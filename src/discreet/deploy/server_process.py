@@ -9,6 +9,7 @@ from discreet.deploy import deployment_lock, flower_commands, superlink
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.executor_watch import ExecutorWatch
 from discreet.deploy.request_limit import read_request_limit
+from discreet.deploy.revoked_keys import AdmittedKeys
 from discreet.errors import DiscreetError
 from discreet.log_output import environment_settings, write_logs
 
@@ -25,7 +26,7 @@ def run_server(root: DeploymentFolder, listen: str) -> int:
 
     server, port = root.server, int(root.deployment.address.rpartition(":")[2])
     tls = front_proxy.TlsFiles(server / "ca.crt", server / "server.crt", server / "server.tls.key")
-    keys = [card.node_key for card in root.deployment.read_cards(root.app)]
+    keys = AdmittedKeys(server, root.deployment.read_cards(root.app), front_proxy.public_key_bytes)
     inner = flower_commands.loopback_address(root)
     limit = read_request_limit(server) or front_proxy.MAX_REQUEST_BYTES
     with (

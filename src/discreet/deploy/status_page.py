@@ -22,11 +22,12 @@ def render_status(status: DeploymentStatus, time: str) -> str:
 
 def _body(status: DeploymentStatus, time: str) -> Iterator[Html]:
     mood = "bad" if status.clients is None else "good" if len(status.clients.online) == len(status.names) else "none"
+    lines = [tag("p", line) for line in (status.headline, status.awaited) if line is not None]
     yield tag(
         "header",
         tag("p", f"Deployment · {time}", class_="eyebrow"),
         tag("h1", f"Deployment at {status.address}"),
-        tag("div", tag("p", status.headline), class_=f"verdict {mood}", role="note", aria_label="Status"),
+        tag("div", *lines, class_=f"verdict {mood}", role="note", aria_label="Status"),
     )
     yield tag("main", _tiles(status), *_sections(status))
     yield tag("footer", tag("p", FOOTER))

@@ -17,6 +17,7 @@ from discreet.logs import get_log
 
 log = get_log(__name__)
 
+REGISTERED_FILE = "registered.json"  # the node key of each client that is registered
 START_SECONDS = 300.0  # seconds in which a SuperLink must start, even on a slow machine
 END_SECONDS = 8.0  # seconds before it is killed; `discreet deploy server` waits a little longer
 
@@ -70,9 +71,27 @@ def run_superlink(
             process.wait()
 
 
+def unregister_nodes(root: DeploymentFolder, cards: list[Card], say: Callable[[str], None]) -> None:
+    """Remove nodes from the SuperLink that it knows by other keys than those of these cards."""
+    noted, keys = root.server / REGISTERED_FILE, {card.name: card.node_key for card in cards}
+    known = online_clients.read_names(noted)
+    for name in [name for name, key in known.items() if keys.get(name) != key]:
+        if (number := online_clients.node_number(root, name)) is not None:
+            answer = flower_commands.call_flower(root, "supernode", "unregister", number, flower_commands.CONNECTION)
+            if answer.returncode:
+                problem = flower_commands.last_line(answer.stdout + answer.stderr)
+                say(f"The old key of {name} is still known to the SuperLink, but no longer let in: {problem}")
+                continue
+        online_clients.forget_node_number(root, name)
+        del known[name]
+        write_durably(noted, json.dumps(known).encode(), OWNER)
+        log.info("client unregistered", client=name)
+        say(f"Removed the old key of {name}.")
+
+
 def register_nodes(root: DeploymentFolder, cards: list[Card], say: Callable[[str], None]) -> None:
     """Register the nodes of these cards at the SuperLink, except those that are registered already."""
-    noted = root.server / "registered.json"
+    noted = root.server / REGISTERED_FILE
     known = online_clients.read_names(noted)
     asked = {}
     for card in cards:

@@ -2,7 +2,7 @@
 
 import typer
 
-from discreet.cli.deploy import client_commands, renew_command, server_commands, status_command
+from discreet.cli.deploy import client_commands, membership_commands, renew_command, server_commands, status_command
 from discreet.extras import is_installed, missing_library
 
 EPILOG = """\b
@@ -35,3 +35,5 @@ app.command("submit")(server_commands.submit)
 app.command("simulate")(server_commands.simulate)
 app.command("status")(status_command.status)
 app.command("renew")(renew_command.renew)
+app.command("add")(membership_commands.add)
+app.command("revoke")(membership_commands.revoke)

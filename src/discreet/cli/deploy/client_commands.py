@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,6 +16,9 @@ from discreet.cli.options import AcceptDataRanges, DataDir, Number, number_optio
 from discreet.cli.output import Json, emit, print_note
 from discreet.errors import InvalidInput, Unsupported
 from discreet.part import NonNegative
+
+if TYPE_CHECKING:
+    from discreet.deploy.peer_cards import PeerCards
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
@@ -94,23 +97,67 @@ def accept(
 
     Without --code, show the cards' fingerprints and their common code, for the owners to compare by telephone. Somebody
     who could choose the cards could play all other clients.
+
+    If clients were added, revoked or given new keys since, show what changed. Then --code also signs the new list.
     """
     from discreet.deploy.peer_cards import PeerCards
 
     cards = PeerCards.open(folder)
-    wide = max(map(len, cards.fingerprints))
-    page = [f"{name:<{wide}}  {card}" for name, card in cards.fingerprints.items()]
+    page = _describe_membership(cards)
+    signed = None
     if code is None:
-        page += [
-            f"All together: {cards.code}",
-            "Ask each of the other clients for this code, by a number that you did not get from the server. Then:",
-            f"  discreet deploy accept {quote(str(folder))} --code CODE",
-        ]
+        page += [f"All together: {cards.code}", *_comparing_steps(cards, folder)]
     else:
-        cards.pin(code)
-        page.append(f"Pinned in {folder / 'policy.toml'}. Next: discreet deploy client {quote(str(folder))}")
-    result = {"code": cards.code, "fingerprints": cards.fingerprints, "pinned": code is not None}
+        signed = cards.pin(code)
+        page += _pinned_steps(folder, signed)
+    result = {
+        "code": cards.code,
+        "fingerprints": cards.fingerprints,
+        "membership": cards.membership.number,
+        **cards.changes._asdict(),
+        "pinned": code is not None,
+        "signature": None if signed is None else str(signed),
+    }
     emit(lambda: result, lambda: ["\n".join(page)], as_json=as_json)
+
+
+def _describe_membership(cards: "PeerCards") -> list[str]:
+    """Return the lines of all cards and, if clients were accepted before, of what has changed."""
+    wide = max(map(len, cards.fingerprints))
+    lines = [f"{name:<{wide}}  {card}" for name, card in cards.fingerprints.items()]
+    accepted, number = cards.policy.membership, cards.membership.number
+    if number == accepted:
+        return lines
+    sizes = {each.name: each.examples for each in cards.app.deployment.clients}
+    joining = [f"{name} with {sizes[name]:,} examples" for name in cards.changes.join]
+    changes = {"joins": joining, "leaves": cards.changes.leave, "has a new key": cards.changes.new_keys}
+    head = [f"Membership {number} replaces membership {accepted}:"]
+    head += [f"  {what}: {', '.join(names)}" for what, names in changes.items() if names]
+    costs = [f"ε {needed:g} of the {allowed:g} that policy.toml allows" for needed, allowed in cards.run_costs()]
+    head += [f"  a whole run takes, with a tenth of its rounds to spare: {', '.join(costs)}"] if costs else []
+    return head + lines
+
+
+def _comparing_steps(cards: "PeerCards", folder: Path) -> list[str]:
+    """Return whom the owner asks before the cards are pinned."""
+    ask = "Ask each of the other clients for this code, by a number that you did not get from the server. Then:"
+    if cards.policy.members is not None and not cards.membership.is_first:
+        ask = (
+            "Ask each client that joins or has a new key for the digits of its card, by a number that you did not get "
+            "from\nthe server. The others sign with keys that you know. Then:"
+        )
+    return [ask, f"  discreet deploy accept {quote(str(folder))} --code CODE"]
+
+
+def _pinned_steps(folder: Path, signed: Path | None) -> list[str]:
+    start = f"discreet deploy client {quote(str(folder))}"
+    if signed is None:
+        return [f"Pinned in {folder / 'policy.toml'}. Next: {start}"]
+    return [
+        f"Pinned in {folder / 'policy.toml'}, and signed. Next:",
+        f"  hand {signed} to the server's operator",
+        f"  when the app folder has come back with all signatures: {start}",
+    ]
 
 
 def client(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from discreet.cli.deploy.client_list import parse_clients
 from discreet.cli.deploy.health_option import HealthPort, print_health_address
 from discreet.cli.deploy.status_command import Folder, open_deployment
 from discreet.cli.options import AcceptDataRanges, DataDir
@@ -19,7 +20,6 @@ from discreet.cli.trust_options import TrustOption, choose_trust
 from discreet.errors import BudgetRefused, DiscreetError, InvalidInput
 
 if TYPE_CHECKING:
-    from discreet.deploy.deployment import DeclaredClient
     from discreet.deploy.deployment_folder import DeploymentFolder
 
 PORT = 8000
@@ -80,7 +80,7 @@ def init(
     deployment = create_deployment(
         folder,
         source,
-        _parse_clients(clients),
+        parse_clients(clients or ""),
         f"{host}:{port}",
         certificate_hosts(host),
         accept_data_ranges=accept_data_ranges,
@@ -138,12 +138,13 @@ def server(
     """
     from discreet.deploy import flower_commands, superlink
     from discreet.deploy.health_server import serve_health
+    from discreet.deploy.revoked_keys import is_revoked
     from discreet.deploy.server_health import ServerHealth
 
     root = open_deployment(folder)
     address = root.deployment.address.rpartition(":")[0]
     superlink.write_connection(root)
-    cards = root.deployment.read_cards(root.app)
+    cards = [card for card in root.deployment.read_cards(root.app) if not is_revoked(root.server, card)]
     os.umask(0o077)  # runs, keys and the SuperLink's state are private
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     process = subprocess.Popen(  # nosec B603 # a list of words, by no shell; the address was checked
@@ -153,6 +154,7 @@ def server(
         with serve_health(health, ServerHealth(root, lambda: process.poll() is None).read) as port:
             print_health_address(port)
             superlink.await_superlink(root, lambda: process.poll() is None)
+            superlink.unregister_nodes(root, cards, print_note)
             superlink.register_nodes(root, cards, print_note)
             next_command = f"discreet deploy submit {_shell_word(folder)}"
             print_note(f"The server is up at {root.deployment.address}. Next: {next_command}")
@@ -219,18 +221,3 @@ def _print_result(root: "DeploymentFolder", name: str, result: dict[str, Any], *
 def _shell_word(path: Path) -> str:
     """Quote a path for a shell."""
     return shlex.quote(str(path))
-
-
-def _parse_clients(clients: str | None) -> "list[DeclaredClient]":
-    from discreet.deploy.deployment import DeclaredClient, check_distinct_names
-
-    declared = []
-    for entry in clients.split(",") if clients else ():
-        name, equals, examples = entry.strip().partition("=")
-        if not equals or not examples.isdecimal():
-            raise InvalidInput(
-                f"--clients must be NAME=EXAMPLES, and got {entry!r}.", fix="Use --clients north=480,south=350,east=410"
-            )
-        declared.append(DeclaredClient(name=name, examples=int(examples)))
-    check_distinct_names(declared)
-    return declared

@@ -55,6 +55,7 @@ class ClientCalls:
         say: Prints a line for the server's operator.
         timeout: Seconds to wait for clients that are not online.
         has_public_cohort: Whether the cohort of a round is public. Only then a log may say what its clients did.
+        is_revoked: Whether a client's key was revoked since the run began.
         nodes_of_clients: The node of each client that has proven who it is.
         code_of_clients: The stamp of the code that each of them says it runs.
         left_out: Clients that lost a round for all, and are not asked again by this process.
@@ -68,6 +69,7 @@ class ClientCalls:
     say: Callable[[str], None]
     timeout: float = 600.0
     has_public_cohort: Callable[[int], bool] = lambda _: False
+    is_revoked: Callable[[int], bool] = lambda _: False
     clock: Callable[[], float] = time.monotonic
     pause: Callable[[float], None] = time.sleep
     nodes_of_clients: dict[int, int] = field(default_factory=dict)
@@ -88,6 +90,9 @@ class ClientCalls:
             ClientsAway: Fewer than `enough` clients are online after the timeout, or are not left out.
             ClientsRefused: So many clients refuse that `enough` can't come.
         """
+        for client in cohort:
+            if client not in self.left_out and self.is_revoked(client):
+                self._leave_out(client, f"the rounds from {_round_name(round)} on", "its key was revoked.")
         cohort = self._remaining_clients(cohort, enough)
         until, is_announced = self.clock() + self.timeout, False
         while True:
@@ -175,8 +180,11 @@ class ClientCalls:
 
     def leave_out(self, client: int, round: int, why: str) -> None:
         """Treat a client as a drop-out in all rounds after this one, and tell the operator why."""
+        self._leave_out(client, f"the rounds after {_round_name(round)}", why)
+
+    def _leave_out(self, client: int, rounds: str, why: str) -> None:
         self.left_out.add(client)
-        self.say(f"{self.members[client].name} is left out of the rounds after {_round_name(round)}: {why}")
+        self.say(f"{self.members[client].name} is left out of {rounds}: {why}")
 
     def _remaining_clients(self, cohort: Sequence[int], enough: int) -> list[int]:
         remaining = [client for client in cohort if client not in self.left_out]

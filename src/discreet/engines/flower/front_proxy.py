@@ -10,7 +10,7 @@ import socket
 import ssl
 import threading
 from base64 import b64decode
-from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -56,12 +56,12 @@ class FrontProxy:
 
     Attributes:
         backend: Client of the SuperLink.
-        keys: Public keys of the clients' nodes.
+        keys: Public keys of the clients' nodes, asked anew for each request.
         max_bytes: Most bytes of a request.
     """
 
     backend: httpx.AsyncClient
-    keys: frozenset[bytes]
+    keys: Collection[bytes]
     max_bytes: int = MAX_REQUEST_BYTES
 
     async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
@@ -177,15 +177,14 @@ def run_proxy(
     door: socket.socket,
     superlink: str,
     certificates: TlsFiles,
-    node_keys: Iterable[str],
+    keys: Collection[bytes],
     max_bytes: int = MAX_REQUEST_BYTES,
 ) -> Iterator[Callable[[], bool]]:
-    """Run the proxy while the block lasts. It takes requests of at most `max_bytes`.
+    """Run the proxy while the block lasts. It takes requests of at most `max_bytes` that one of `keys` has signed.
 
     Yields:
         A function that says whether the proxy is still running.
     """
-    keys = frozenset(_public_key_bytes(key) for key in node_keys)
     backend = httpx.AsyncClient(
         base_url=f"https://{superlink}",
         verify=ssl.create_default_context(cafile=str(certificates.authority)),
@@ -219,7 +218,7 @@ def run_proxy(
         thread.join(timeout=10)
 
 
-def _public_key_bytes(node_key: str) -> bytes:
+def public_key_bytes(node_key: str) -> bytes:
     """Convert a public key to the form in which nodes send it with each request."""
     key = load_ssh_public_key(node_key.encode())
     if not isinstance(key, EllipticCurvePublicKey):

@@ -126,8 +126,8 @@ def _end_if_refused(error: httpx.HTTPError, place: SuperLinkAddress) -> None:
     status = error.response.status_code if isinstance(error, httpx.HTTPStatusError) else 0
     if status in REFUSAL_REASONS:
         raise InvalidInput(
-            f"The server at {place.address} refuses this node: its key {place.key} is not registered there, "
-            f"or the clocks of the two differ. It answered {status}: {REFUSAL_REASONS[status]}.",
+            f"The server at {place.address} refuses this node: its key {place.key} is not registered there or was "
+            f"revoked, or the clocks of the two differ. It answered {status}: {REFUSAL_REASONS[status]}.",
             fix="Check this machine's clock, and hand the node's card to the server's operator, who registers it and "
             "starts the server again.",
         )

@@ -64,6 +64,14 @@ def override_values(text: str, settings: Iterable[str]) -> str:
     return tomlkit.dumps(document)
 
 
+def set_values(text: str, values: Mapping[str, Any]) -> str:
+    """Set top-level keys of a document, and keep its comments."""
+    document = tomlkit.parse(text)
+    for name, value in values.items():
+        document[name] = value
+    return tomlkit.dumps(document)
+
+
 def _split_setting(setting: str) -> tuple[list[str], str | None]:
     """Split a setting into the parts of its name and its value. The value is None if there is no such name."""
     found = SETTING.fullmatch(setting)
