@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,30 +17,34 @@ from discreet.engines.flower.flower_engine import FlowerEngine
 from discreet.engines.flower.flower_errors import ClientsAway
 from discreet.experiment.loop.outcome import Outcome
 from discreet.randomness.streams import RunKey
+from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.message_codec import encode, parse
 from discreet.secure_sums.secagg.message_signatures import SignedMessage, sign_message
 from discreet.secure_sums.secagg.session_client import Client
-from discreet.secure_sums.secagg.session_messages import ClientMessage, Masked, Message, Revealed, Shares
+from discreet.secure_sums.secagg.session_messages import Masked, Message, Revealed, Shares
 from tests.deploy.example_sites import SECURE, Replies, Wire, connect_nodes, copy_site
 from tests.deploy.node_requests import count_releases
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 LIAR = 100  # the node of client 0, whose replies are read first
+Lie = Callable[[Message], Message | None]  # what is sent instead of a message; None: nothing
 
 
 @dataclass
 class LyingMemberWire(Wire):
-    """A network in which client 0 changes its messages of one kind, and signs them with its own key."""
+    """A network in which client 0 changes its messages of these kinds, and signs them with its own key."""
 
-    kind: type[ClientMessage] = Masked
-    lie: Callable[[Message], Message] = lambda message: message
+    lies: Mapping[type[Message], Lie] = field(default_factory=dict)
 
     def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
         came = dict(super().exchange(requests, enough))
-        return ((node, self._lie(requests[node], reply) if node == LIAR else reply) for node, reply in came.items())
+        if LIAR in came:
+            lie = self._lie(requests[LIAR], came.pop(LIAR))
+            came = came if lie is None else {LIAR: lie, **came}
+        return iter(came.items())
 
-    def _lie(self, request: bytes, reply: bytes) -> bytes:
+    def _lie(self, request: bytes, reply: bytes) -> bytes | None:
         node = self.nodes_at[LIAR]
         about, _ = signed_messages.read_request(request, bytes.fromhex(node.policy.server_key))
         answer, session = signed_messages.read_reply(reply), node.journal.load_session(about.run)
@@ -48,9 +52,12 @@ class LyingMemberWire(Wire):
             return reply
         terms = Client.from_bytes(session.state, identity=node.identity).terms
         message = parse(SignedMessage.read(answer, terms).content, terms)
-        if not isinstance(message, self.kind):
+        if type(message) not in self.lies:
             return reply
-        return signed_messages.encode_answer(sign_message(encode(self.lie(message), terms), terms, node.identity))
+        lie = self.lies[type(message)](message)
+        if lie is None:
+            return None
+        return signed_messages.encode_answer(sign_message(encode(lie, terms), terms, node.identity))
 
 
 def name_another(message: Message) -> Message:
@@ -76,8 +83,8 @@ def seal_nonsense(message: Message) -> Message:
 class LyingCase(NamedTuple):
     """A lie of client 0, whose updates are in the sum nevertheless, and what the operator and an owner read of it."""
 
-    kind: type[ClientMessage]
-    lie: Callable[[Message], Message]
+    kind: type[Message]
+    lie: Lie
     contributors: tuple[int, ...]
     line: str
 
@@ -96,7 +103,7 @@ CASES = {
         Revealed,
         reveal_zeros,
         (0, 1, 2),
-        "Ignored what client-0 sent: Client 0 revealed a share of client 0's secret that is not the one it was dealt.",
+        "Ignored what client-0 sent: Client 0 revealed a share of client 1's secret that is not the one it was dealt.",
     ),
     "shares that client 1 can't open": LyingCase(
         Masked,
@@ -125,7 +132,7 @@ def test_a_client_that_lies_is_named_and_loses_nobody_the_round(tmp_path: Path, 
 
 def sum_with_liar(tmp_path: Path, case: LyingCase, heard: list[str]) -> CohortSum:
     site = copy_site(tmp_path, SECURE)
-    wire = LyingMemberWire(connect_nodes(tmp_path, site, heard).nodes_at, kind=case.kind, lie=case.lie)
+    wire = LyingMemberWire(connect_nodes(tmp_path, site, heard).nodes_at, lies={case.kind: case.lie})
     job = DeployedRun(site, "first").prepare_job(RunKey.from_seed(7), wire, heard.append)
     assert job.remote_engine is not None
     return job.remote_engine.gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
@@ -133,36 +140,58 @@ def sum_with_liar(tmp_path: Path, case: LyingCase, heard: list[str]) -> CohortSu
 
 def deal_nothing(message: Message) -> Message:
     """Deal nothing that anybody can open."""
-    assert isinstance(message, Masked)
+    assert isinstance(message, Shares | Masked)
     return replace(message, sealed={peer: bytes(len(row)) for peer, row in message.sealed.items()})
 
 
-NAMED = "The round is lost because of client-0, which dealt shares that client-1, client-2 can't use, or they lie: "
+def say_nothing(message: Message) -> None:
+    return None
 
 
-def train_with_dealer_of_nothing(tmp_path: Path, dropouts: int, heard: list[str]) -> tuple[Outcome, Wire, RunStatus]:
-    """Train for five rounds while client 0 deals nothing that anybody can open."""
+DEALERS: dict[str, tuple[dict[type[Message], Lie], str]] = {
+    "of self-masks that nobody can open": ({Masked: deal_nothing, Revealed: say_nothing}, "client-1, client-2"),
+    "of a self-mask that one client can't open": ({Masked: seal_nonsense, Revealed: say_nothing}, "client-1"),
+    "of mask keys that nobody can open": ({Shares: deal_nothing, Masked: say_nothing}, "client-1, client-2"),
+    "of mask keys that one client can't open": ({Shares: seal_nonsense, Masked: say_nothing}, "client-1"),
+}
+
+
+def train_with_liar(
+    tmp_path: Path, lies: Mapping[type[Message], Lie], heard: list[str], dropouts: int = 1
+) -> tuple[Outcome, Wire, RunStatus]:
+    """Train for five rounds while client 0 lies in each."""
     experiment = SECURE.replace("rounds = 3", "rounds = 5").replace("dropouts = 1", f"dropouts = {dropouts}")
     site = copy_site(tmp_path, experiment)
-    wire = LyingMemberWire(connect_nodes(tmp_path, site, heard).nodes_at, kind=Masked, lie=deal_nothing)
+    wire = LyingMemberWire(connect_nodes(tmp_path, site, heard).nodes_at, lies=lies)
     say = record_refusals(site.refusals_file("first"), heard.append)
     return DeployedRun(site, "first").train(wire, say), wire, read_status(site).runs[0]
 
 
-def test_a_client_whose_update_nobody_can_unmask_costs_one_round_and_is_left_out_of_the_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("lies", "complaining"), DEALERS.values(), ids=list(DEALERS))
+def test_a_dealer_who_is_silent_when_its_secret_is_opened_costs_one_round_and_is_left_out_of_the_others(
+    tmp_path: Path, lies: Mapping[type[Message], Lie], complaining: str
+) -> None:
+    """Also if one client alone complains, and may be the liar: with one faulty client, the honest ones would do."""
     heard = list[str]()
-    outcome, wire, status = train_with_dealer_of_nothing(tmp_path, 1, heard)
+    outcome, wire, status = train_with_liar(tmp_path, lies, heard)
     assert outcome.stopped is None
     rounds = outcome.record.read_rounds()
     assert [line["clients"] for line in rounds] == [0, 2, 2, 2, 2]
     assert [line.get("revealed") for line in rounds] == [True, None, None, None, None]
-    assert len([line for line in heard if line.startswith(NAMED)]) == 1
-    left_out = "client-0 is left out of the rounds after round 1: "
+    lost = f"The round is lost because of client-0, which dealt shares that {complaining} can't use, or they lie: "
+    assert len([line for line in heard if line.startswith(lost)]) == 1
+    left_out = f"client-0 is left out of the rounds after round 1: it did not answer, and {complaining} can't use "
     assert len([line for line in heard if line.startswith(left_out)]) == 1
     assert status.problems[0].startswith(left_out)
     assert [count_releases(node) for node in wire.nodes_at.values()] == [1, 5, 5]
     asked = [LIAR in exchange for exchange in wire.passed]
     assert asked == sorted(asked, reverse=True)  # not even for keys, once it is left out
+
+
+@pytest.mark.parametrize("lie", [deal_nothing, seal_nonsense])
+def test_a_dealer_of_nonsense_that_answers_loses_no_round(tmp_path: Path, lie: Lie) -> None:
+    outcome, _, _ = train_with_liar(tmp_path, {Shares: lie, Masked: lie}, [])
+    assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 3, 3, 3, 3]
 
 
 def test_a_round_that_needs_a_client_that_is_left_out_is_refused_before_anybody_is_asked(tmp_path: Path) -> None:
@@ -180,16 +209,43 @@ def test_a_round_that_needs_a_client_that_is_left_out_is_refused_before_anybody_
     assert calls.await_clients([0, 1, 2], 2, 1) == [1, 2]
 
 
-def test_a_client_that_the_sum_can_not_do_without_is_named_and_ends_the_run_before_the_budget_is_spent(
-    tmp_path: Path,
-) -> None:
+def test_a_client_that_the_sum_can_not_do_without_is_named_and_ends_the_run_after_one_round(tmp_path: Path) -> None:
     heard = list[str]()
-    outcome, wire, _ = train_with_dealer_of_nothing(tmp_path, 0, heard)
-    assert [line["revealed"] for line in outcome.record.read_rounds()] == [True, True]
+    lies: dict[type[Message], Lie] = {Masked: deal_nothing, Revealed: say_nothing}
+    outcome, wire, _ = train_with_liar(tmp_path, lies, heard, dropouts=0)
+    assert [line["revealed"] for line in outcome.record.read_rounds()] == [True]
+    assert outcome.stopped is not None
+    assert outcome.stopped.startswith("Stopped after 1 of 5 rounds. 0 shares of client 0's secret were revealed, and ")
+    assert (
+        "client-0, which dealt shares that client-1, client-2 can't use, or they lie; 2 clients remain without, and 3 "
+        "are needed. Find out who lies" in outcome.stopped
+    )
+    assert not [line for line in heard if "is left out" in line]
+    assert [count_releases(node) for node in wire.nodes_at.values()] == [1, 1, 1]
+
+
+def test_the_clients_without_whose_answer_a_round_is_lost_are_named(tmp_path: Path) -> None:
+    heard = list[str]()
+    outcome, _, _ = train_with_liar(tmp_path, {Masked: say_nothing}, heard, dropouts=0)
+    assert [line["clients"] for line in outcome.record.read_rounds()] == [0, 0]
+    assert [line for line in heard if line.startswith("The round is lost for want of ")] == [
+        "The round is lost for want of client-0: 2 clients sent a masked vector, and 3 are needed."
+    ] * 2
+
+
+def send_anything(message: Message) -> Message:
+    """Mask random numbers, which wrap around in the sum."""
+    assert isinstance(message, Masked)
+    return replace(message, vector=key_agreement.random_bytes(len(message.vector) - 8) + bytes(8))
+
+
+def test_a_sum_that_honest_clients_can_not_have_sent_stops_the_run_since_nobody_can_be_left_out(tmp_path: Path) -> None:
+    heard = list[str]()
+    outcome, wire, _ = train_with_liar(tmp_path, {Masked: send_anything}, heard)
+    assert [line["revealed"] for line in outcome.record.read_rounds()] == [True]
     assert outcome.stopped is not None
     assert outcome.stopped.startswith(
-        "Stopped after 2 of 5 rounds. 2 rounds in a row were lost, the last one because: "
+        "Stopped after 1 of 5 rounds. A round was lost by a hostile or broken client. The sum of 3 clients has a norm "
     )
-    assert len([line for line in heard if line.startswith(NAMED)]) == 2
-    assert not [line for line in heard if "is left out" in line]
-    assert [count_releases(node) for node in wire.nodes_at.values()] == [2, 2, 2]
+    assert outcome.stopped.endswith("submit the run again: it continues after its last round.")
+    assert [count_releases(node) for node in wire.nodes_at.values()] == [1, 1, 1]

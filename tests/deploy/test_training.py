@@ -113,6 +113,21 @@ def test_two_lost_rounds_that_are_not_in_a_row_do_not_stop_a_run(tmp_path: Path)
     assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 0, 3, 0, 3]
 
 
+def test_a_run_stops_when_it_has_lost_more_rounds_than_budgets_have_to_spare(tmp_path: Path) -> None:
+    """Two, or a tenth of all. Otherwise a client that is silent in every second round has the others pay for half."""
+    site, heard = copy_site(tmp_path, SECURE.replace("rounds = 3", "rounds = 8")), list[str]()
+    wire = connect_nodes(tmp_path, site, heard)
+    apart = 1 + len(SETUP) + len(ROUND)
+    lost = (SECOND_MASK, SECOND_MASK + apart, SECOND_MASK + 2 * apart)
+    wire.lost = lambda node, number: node != 100 and number in lost
+    outcome = DeployedRun(site, "first").train(wire, heard.append)
+    assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 0, 3, 0, 3, 0]
+    assert outcome.stopped is not None
+    assert outcome.stopped.startswith(
+        "Stopped after 6 of 8 rounds. 3 rounds were lost, and a run of 8 rounds may lose 2; the last one because: "
+    )
+
+
 def test_a_node_that_can_not_prove_who_it_is_is_nobody(tmp_path: Path) -> None:
     """It has the right folder except for the key that its card names."""
     site, heard = copy_site(tmp_path, SECURE), list[str]()

@@ -13,10 +13,10 @@ from discreet.secure_sums.secagg.masks import Masks
 from discreet.secure_sums.secagg.message_codec import parse
 from discreet.secure_sums.secagg.message_signatures import SignedMessage
 from discreet.secure_sums.secagg.ring_vectors import Vector
-from discreet.secure_sums.secagg.server_state import Round
+from discreet.secure_sums.secagg.server_state import Cohort, Round
 from discreet.secure_sums.secagg.session_messages import Keys, Masked
 from discreet.secure_sums.secagg.session_terms import Terms
-from discreet.secure_sums.secagg.unmasking import Total, _recover_secret
+from discreet.secure_sums.secagg.unmasking import Fault, Total, _open_secret
 from tests.secure_sums.secagg.cohorts import (
     binding_of,
     is_exact,
@@ -74,16 +74,22 @@ def test_with_all_that_was_revealed_one_update_is_still_uniform(neighbours: int 
         current = kept_round(session)
         session.sum(0, given, leaving={8: "masked"})
     seen, masks, cohort = masked_vectors(messages, agreed), Masks(agreed.ring), session.server._cohort
-    private = _recover_secret(cohort, current[0], 8)
+    private = open_secret(cohort, current[0], 8)
     for client in range(8):
         bared = seen[client].copy()
-        masks.subtract(bared, self_mask(agreed, 0, client, _recover_secret(cohort, current[0], client))[0])
+        masks.subtract(bared, self_mask(agreed, 0, client, open_secret(cohort, current[0], client))[0])
         if 8 in cohort.partners(client):
             pair = pair_masks(agreed, binding_of(cohort), 8, private, {client: cohort.mask_public(client, 0)})[client]
             masks.subtract(bared, pair)
         assert is_uniform(bared, 16)
         seen[client] = bared
     assert set(sum(seen.values(), agreed.ring.zeros())) == {8 * 7}  # and only their total is the sum
+
+
+def open_secret(cohort: Cohort, current: Round, client: int) -> bytes:
+    found = _open_secret(cohort, current, client)
+    assert not isinstance(found, Fault)
+    return found
 
 
 def kept_round(session: LocalSession) -> list[Round]:
@@ -168,9 +174,9 @@ def test_a_mask_key_that_lived_longer_would_bare_an_earlier_round(long_lived: bo
         bared = masked_vectors(messages, agreed)[3].copy()
         session.sum(1, given, leaving={3: "masked"})
     cohort, masks = session.server._cohort, Masks(agreed.ring)
-    masks.subtract(bared, self_mask(agreed, 0, 3, _recover_secret(cohort, rounds[0], 3))[0])
+    masks.subtract(bared, self_mask(agreed, 0, 3, open_secret(cohort, rounds[0], 3))[0])
     publics = {peer: cohort.mask_public(peer, 0) for peer in range(3)}
-    for pair in pair_masks(agreed, binding_of(cohort), 3, _recover_secret(cohort, rounds[1], 3), publics).values():
+    for pair in pair_masks(agreed, binding_of(cohort), 3, open_secret(cohort, rounds[1], 3), publics).values():
         masks.add(bared, pair)
     assert np.array_equal(bared, agreed.ring.to_ring(given[3])) == long_lived
     if not long_lived:

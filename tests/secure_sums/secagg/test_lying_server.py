@@ -74,9 +74,8 @@ class LyingServer:
         masks, total = Masks(self.terms.ring), self.terms.ring.zeros()
         for client in part:
             total += self.terms.ring.unpack(self.masked[client].vector)
-            masks.subtract(
-                total, self_mask(self.terms, 0, client, self._open_secret(client, revealed, "self_masks"))[0]
-            )
+            seed = revealed[client].seed if client in revealed else self._open_secret(client, revealed, "self_masks")
+            masks.subtract(total, self_mask(self.terms, 0, client, seed)[0])
         around = set().union(*(self.cohort.partners(each) for each in part)) - set(part)
         for other in around:
             private = self.told.get(other) or self._open_secret(other, revealed, "mask_keys")
@@ -86,7 +85,7 @@ class LyingServer:
         return self.terms.ring.reduce(total)
 
     def _open_secret(self, owner: int, revealed: Mapping[int, Revealed], what: str) -> bytes:
-        tables = {each: getattr(revealed[each], what) for each in self.cohort.neighbourhood(owner) & revealed.keys()}
+        tables = {each: getattr(revealed[each], what) for each in self.cohort.partners(owner) & revealed.keys()}
         shares = {self.cohort.positions[owner][each]: table[owner] for each, table in tables.items() if owner in table}
         assert len(shares) >= self.terms.threshold
         found = shamir.combine({place: shares[place] for place in sorted(shares)[: self.terms.threshold]})

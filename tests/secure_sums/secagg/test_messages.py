@@ -61,11 +61,13 @@ MESSAGES: dict[type[Message], st.SearchStrategy[Message]] = {
     Roster: st.builds(Roster, table(32), table(keys_bytes(AGREED))),
     Shares: st.builds(Shares, CLIENT, table(sealed_bytes(3))),
     Members: st.builds(Members, CLIENTS, table(sealed_bytes(3))),
-    Masked: st.builds(Masked, CLIENT, ROUND, raw(32), raw(32), raw(AGREED.ring.packed_bytes), table(sealed_bytes(1))),
+    Masked: st.builds(Masked, CLIENT, ROUND, raw(32), raw(AGREED.ring.packed_bytes), table(sealed_bytes(1))),
     Survivors: st.builds(Survivors, ROUND, CLIENTS, table(sealed_bytes(1))),
     Agreed: st.builds(Agreed, CLIENT, ROUND, raw(64)),
     Agreement: st.builds(Agreement, ROUND, table(64)),
-    Revealed: st.builds(lambda client, round_, rows: Revealed(client, round_, *rows), CLIENT, ROUND, PARTED),
+    Revealed: st.builds(
+        lambda client, round_, seed, rows: Revealed(client, round_, seed, *rows), CLIENT, ROUND, raw(32), PARTED
+    ),
 }
 ANY = st.one_of(*MESSAGES.values())
 
@@ -149,9 +151,9 @@ def test_what_is_not_bytes_is_refused():
 def test_a_share_outside_the_field_and_both_shares_of_one_client_are_refused():
     outside, inside = shamir.PRIME.to_bytes(33, "little"), bytes(33)
     with pytest.raises(BadMessage, match="outside the field"):
-        parse(encode(Revealed(0, 0, {1: outside}, {}), AGREED), AGREED)
+        parse(encode(Revealed(0, 0, bytes(32), {1: outside}, {}), AGREED), AGREED)
     with pytest.raises(BadMessage, match="both shares of one client"):
-        parse(encode(Revealed(0, 0, {1: inside}, {1: inside}), AGREED), AGREED)
+        parse(encode(Revealed(0, 0, bytes(32), {1: inside}, {1: inside}), AGREED), AGREED)
 
 
 # The state machines get bad bytes in every stage.

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from discreet.secure_sums.secagg.local_session import Dropouts
 from discreet.secure_sums.secagg.message_codec import encode
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_errors import WrongRound
@@ -83,6 +84,25 @@ def test_what_served_a_round_is_nowhere_in_the_state_after_it():
     saved = b"".join(each.to_bytes() for each in session.clients)
     assert not any(secret in saved for secret in first)
     assert all(secret in saved for secret in second)
+
+
+@pytest.mark.parametrize("leaving", [{}, {3: "revealed"}])
+def test_the_seed_of_a_self_mask_is_erased_when_the_next_round_begins_whether_it_was_revealed_or_not(leaving: Dropouts):
+    session = rehearsal(terms(4, rounds=2))
+    given, seeds = vectors(session.terms), list[bytes]()
+    reveal = session.server.close_stage
+
+    def watch() -> dict[int, bytes]:
+        if session.server.stage == "masked":
+            seeds.extend(each._state.seed for each in session.clients)
+        return reveal()
+
+    session.server.close_stage = watch  # type: ignore[method-assign]
+    session.sum(0, given, leaving=leaving)
+    session.sum(1, given)
+    saved = b"".join(each.to_bytes() for each in session.clients)
+    assert [len(seed) for seed in seeds] == [32] * 8
+    assert not any(seed in saved for seed in seeds[:4])
 
 
 def test_a_mask_key_serves_one_round():

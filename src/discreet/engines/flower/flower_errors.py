@@ -20,3 +20,7 @@ class BudgetsSpent(ClientsRefused):
 
 class ClientsAway(RoundRefused):
     """Too few clients are online after the timeout."""
+
+
+class ClientsNeeded(RoundRefused):
+    """A round was lost because of clients without which too few remain, so that the next one would be lost too."""

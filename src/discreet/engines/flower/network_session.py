@@ -1,10 +1,11 @@
 """A secure session over a network: it feeds the clients' answers to the server's state machine, stage by stage."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.client_calls import ClientCalls
+from discreet.engines.flower.flower_errors import ClientsNeeded
 from discreet.engines.secure_terms import SessionPlan
 from discreet.logs import get_log
 from discreet.secure_sums.secagg.ring_vectors import Vector
@@ -12,7 +13,6 @@ from discreet.secure_sums.secagg.session_errors import RoundOver, SecaggError
 from discreet.secure_sums.secagg.session_messages import ROUND, SETUP, Stage, round_stages
 from discreet.secure_sums.secagg.session_server import Server
 from discreet.secure_sums.secagg.session_terms import Terms
-from discreet.secure_sums.secagg.unmasking import Total
 
 log = get_log(__name__)
 
@@ -30,6 +30,7 @@ class NetworkSession:
     # The last messages of the set-up, sent with the first mask request.
     _setup_messages: dict[int, bytes] = field(repr=False)
     _next: int = 0
+    _answered: frozenset[int] = frozenset()  # the places whose answers counted in the last stage
 
     @classmethod
     def begin(
@@ -82,37 +83,59 @@ class NetworkSession:
             place: signed_messages.encode_mask_request(number, self._setup_messages.get(place, b""), broadcast)
             for place in places
         }
-        self._exchange(round_stages(signed=server.terms.has_signatures), round, asked)
-        total = self._unmask(round)
-        return server.terms.ring.to_signed(total.vector), tuple(sorted(self.cohort[place] for place in total.survivors))
-
-    def _unmask(self, round: int) -> Total:
-        """Unmask the sum, and tell the operator whose shares could not be used, and by whom."""
         try:
-            total = self.server.unmask()
+            self._exchange(round_stages(signed=server.terms.has_signatures), round, asked)
+            total = server.unmask()
         except RoundOver as lost:
-            if lost.client is not None:
-                self.calls.log_problem(self.cohort[lost.client], round, type(lost).__name__)
-                blamed = self._blame(lost.client, lost.complaining)
-                self.calls.say(f"The round is lost because of {blamed}: {lost}")
-                self._leave_out(lost.client, round, lost)
+            self._explain_loss(lost, round)
             raise
         for dealer, holders in total.complaints.items():
-            self.calls.say(f"The sum came without some shares of {self._blame(dealer, holders)}.")
-        return total
+            self.calls.say(f"The sum came without some shares of {self._describe_quarrel(dealer, holders)}.")
+        return server.terms.ring.to_signed(total.vector), tuple(sorted(self.cohort[place] for place in total.survivors))
 
-    def _leave_out(self, place: int, round: int, lost: RoundOver) -> None:
-        """Leave the client out of the later rounds if it surely lost this one, and enough clients remain without it."""
-        client = self.cohort[place]
-        remaining = set(self.cohort) - self.calls.left_out - {client}
-        if lost.is_sure and len(remaining) >= self.server.terms.minimum:
-            self.calls.leave_out(client, round, "it dealt shares by which its part of the sum can't be unmasked.")
+    def _explain_loss(self, lost: RoundOver, round: int) -> None:
+        """Tell the operator who lost the round, and leave those who are to blame out of the later ones.
 
-    def _blame(self, dealer: int, holders: frozenset[int]) -> str:
+        Raises:
+            ClientsNeeded: Too few clients would remain without them, so the next round would be lost too.
+        """
+        if not lost.blamed:
+            silent = {
+                place for place, client in enumerate(self.cohort) if client not in self.calls.left_out
+            } - self._answered
+            self.calls.say(f"The round is lost for want of {self._names(silent)}: {lost.problem}")
+            return
+        for place in lost.blamed:
+            self.calls.log_problem(self.cohort[place], round, type(lost).__name__)
+        quarrels = " and ".join(self._describe_quarrel(*each) for each in lost.blamed.items())
+        self.calls.say(f"The round is lost because of {quarrels}: {lost}")
+        remaining = set(self.cohort) - self.calls.left_out - {self.cohort[place] for place in lost.blamed}
+        if len(remaining) < self.server.terms.minimum:
+            raise ClientsNeeded(
+                f"{lost.problem} The round is lost because of {quarrels}; {len(remaining)} clients remain without, "
+                f"and {self.server.terms.minimum} are needed.",
+                fix="Find out who lies, then submit the run again: it continues after its last round.",
+                revealed=lost.revealed,
+            ) from lost
+        for place, holders in lost.blamed.items():
+            self.calls.leave_out(self.cohort[place], round, self._leaving_reason(holders))
+        lost.is_mended = True
+
+    def _leaving_reason(self, holders: frozenset[int]) -> str:
+        if not holders:
+            return "it dealt shares by which its part of the sum can't be unmasked."
+        return (
+            f"it did not answer, and {self._names(holders)} can't use the shares that it dealt, by which its part "
+            "would be unmasked."
+        )
+
+    def _describe_quarrel(self, dealer: int, holders: frozenset[int]) -> str:
         """Return a dealer's name and who complains about it. Only they have seen what it dealt to them."""
-        names = ", ".join(self._name(holder) for holder in sorted(holders))
-        said = f", which dealt shares that {names} can't use, or they lie" if holders else ""
+        said = f", which dealt shares that {self._names(holders)} can't use, or they lie" if holders else ""
         return f"{self._name(dealer)}{said}"
+
+    def _names(self, places: Collection[int]) -> str:
+        return ", ".join(map(self._name, sorted(places))) or "nobody"
 
     def _name(self, place: int) -> str:
         return self.calls.members[self.cohort[place]].name
@@ -148,6 +171,7 @@ class NetworkSession:
                 self.calls.log_problem(client, round, type(error).__name__)
                 self.calls.say(f"Ignored what {self._name(place)} sent: {error}")
             del answer  # a masked vector is as large as the model, and is in the sum by now
+        self._answered = self.server.responders
         if self.calls.has_public_cohort(round):
             silent = len(asked) - answered
             log.debug("stage completed", stage=stage.name, round=round + 1, clients=len(asked), dropouts=silent or None)

@@ -1,5 +1,6 @@
 """Play the rounds of a run: reserve in the ledger, gather the cohort's sum, step, and record what happened."""
 
+import math
 import time
 from contextlib import AbstractContextManager
 
@@ -7,7 +8,7 @@ from discreet.algorithms.algorithm import ServerState
 from discreet.algorithms.declarations import trusted_parts
 from discreet.code_version import read_code_version
 from discreet.engines.engine import CohortSum, RoundRefused
-from discreet.engines.sum_check import check_sum
+from discreet.engines.sum_check import ImplausibleSum, check_sum
 from discreet.experiment.job import Job
 from discreet.experiment.loop import diagnostics
 from discreet.experiment.loop.diagnostics import json_number, json_numbers
@@ -29,6 +30,7 @@ DIED = "The server stopped in this round, and may have seen its sum: it counts, 
 DIED_IN_MOMENTS = "The server stopped in it, and may have seen it, so it is not repeated."
 
 LOST_IN_A_ROW = 2  # after so many lost rounds with real clients a run stops: they pay for lost rounds too
+LOST_SHARE = 0.1  # of its rounds may be lost in all: as many as clients' budgets have to spare
 
 
 class RoundPlayer:
@@ -41,7 +43,8 @@ class RoundPlayer:
         self.ledger = record.open_ledger()
         self.experiment = record.experiment_digest()
         self.refusal: RoundRefused | None = None  # why the run ends after a round that still counts
-        self.lost_in_a_row = 0  # rounds that this process lost since its last sum
+        self.lost_in_a_row = 0  # rounds that this process lost since its last sum, but for those whose cause is mended
+        self.lost = 0  # the same of all its rounds
         self.has_sum = False  # whether the current round's sum is known, so that the round counts whatever fails next
         self.in_flight = False  # whether a process that died had begun the next round with real clients
         self.knows_scale = False  # whether the state that the run goes on with has the learned scale of its inputs
@@ -110,12 +113,31 @@ class RoundPlayer:
         return state, self._complete_record({"round": round + 1, "clients": joined}, state, gathered, began)
 
     def _count_lost(self, lost: RoundOver) -> None:
-        """End the run if too many rounds in a row were lost with real clients, since what they pay buys nothing."""
+        """End the run if too many rounds were lost with real clients, since what they pay buys nothing.
+
+        A round whose losers are left out of the later ones is not counted: each of them loses one round at most.
+        """
+        if not self.engine.is_remote or lost.is_mended:
+            return
         self.lost_in_a_row += 1
-        if self.engine.is_remote and self.lost_in_a_row >= LOST_IN_A_ROW:
+        self.lost += 1
+        allowed = max(LOST_IN_A_ROW, math.ceil(LOST_SHARE * self.job.rounds))
+        fix = "Find out why, then submit the run again: it continues after its last round."
+        if isinstance(lost, ImplausibleSum):  # whoever sent it would lose every round, and can't be named
             self.refusal = RoundRefused(
-                f"{self.lost_in_a_row} rounds in a row were lost, the last one because: {lost.problem}",
-                fix="Find out why, then submit the run again: it continues after its last round.",
+                f"A round was lost by a hostile or broken client. {lost.problem}",
+                fix="Leave clients out by turns until it stops, and submit the run again: it continues after its last "
+                "round.",
+            )
+        elif self.lost_in_a_row >= LOST_IN_A_ROW:
+            self.refusal = RoundRefused(
+                f"{self.lost_in_a_row} rounds in a row were lost, the last one because: {lost.problem}", fix=fix
+            )
+        elif self.lost > allowed:
+            self.refusal = RoundRefused(
+                f"{self.lost} rounds were lost, and a run of {self.job.rounds} rounds may lose {allowed}; the last one "
+                f"because: {lost.problem}",
+                fix=fix,
             )
 
     def _learn_input_scale(self, state: ServerState) -> ServerState:

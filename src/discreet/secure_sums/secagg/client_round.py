@@ -1,8 +1,8 @@
-"""A client's part in a round: mask its vector, agree on the survivors, and reveal one share for each neighbour."""
+"""A client's part in a round: mask its vector, agree on the survivors, and reveal its seed and shares."""
 
 from discreet.secure_sums.secagg import key_agreement, shamir
 from discreet.secure_sums.secagg.client_state import AnswerTable, ClientState
-from discreet.secure_sums.secagg.derivations import pair_masks, self_mask, share_commitment, survivors_statement
+from discreet.secure_sums.secagg.derivations import pair_masks, self_mask, survivors_statement
 from discreet.secure_sums.secagg.masks import Masks
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.session_errors import ListsDiffer, WrongList, require_clients
@@ -17,7 +17,7 @@ def mask(state: ClientState, total: Vector) -> Masked:
     """
     terms, number, me = state.terms, state.round, state.client
     masks, private = Masks(terms.ring), state.mask_keys.pop(state.round)
-    seed = key_agreement.random_bytes(key_agreement.KEY_BYTES)
+    seed = state.seed = key_agreement.random_bytes(key_agreement.KEY_BYTES)
     key, commitment = self_mask(terms, number, me, seed)
     masks.add(total, key)
     place = slice(key_agreement.KEY_BYTES * number, key_agreement.KEY_BYTES * (number + 1))
@@ -25,10 +25,8 @@ def mask(state: ClientState, total: Vector) -> Masked:
     for peer, pair in pair_masks(terms, state.binding, me, private, publics).items():
         (masks.add if me < peer else masks.subtract)(total, pair)
     shares = split_secret(state, seed)
-    state.self_shares = {me: shares[me]}
-    own = share_commitment(terms, "self-mask", number, me, me, shares[me])
     table = {peer: deal_shares(state, peer, [shares[peer]], "self-mask", number) for peer in state.partners}
-    return Masked(me, number, commitment, own, terms.ring.pack(terms.ring.reduce(total)), table)
+    return Masked(me, number, commitment, terms.ring.pack(terms.ring.reduce(total)), table)
 
 
 def on_survivors(state: ClientState, message: Survivors, identity: bytes | None) -> Agreed | Revealed:
@@ -45,7 +43,7 @@ def on_survivors(state: ClientState, message: Survivors, identity: bytes | None)
     )
     if set(message.sealed) != partners & survivors:
         raise WrongList("The server sent the shares of other clients than the neighbours in its survivor list.")
-    state.self_shares |= open_shares(state, message.sealed, "self-mask", state.round)
+    state.self_shares = open_shares(state, message.sealed, "self-mask", state.round)
     state.survivors = survivors
     if identity is None:
         return _reveal(state)
@@ -79,13 +77,14 @@ def _statement(state: ClientState) -> bytes:
 
 
 def _reveal(state: ClientState) -> Revealed:
-    """Reveal a share of each survivor's self-mask and of each lost partner's mask key, as far as they could be used.
+    """Reveal the seed of the own self-mask, and a share of each other survivor's self-mask and of each lost partner's
+    mask key, as far as they could be used.
 
     Erase both kinds of shares of this round, so that no later message can ask for the other kind.
     """
     size = shamir.SHARE_BYTES
     lost = {peer: shares[:size] for peer, shares in state.key_shares.items() if peer not in state.survivors}
-    revealed = Revealed(state.client, state.round, state.self_shares, lost)
+    revealed = Revealed(state.client, state.round, state.seed, state.self_shares, lost)
     state.key_shares = {peer: bytes(size) + shares[size:] for peer, shares in state.key_shares.items()}
-    state.self_shares = {}
+    state.seed, state.self_shares = b"", {}
     return revealed

@@ -11,7 +11,7 @@ from discreet.secure_sums.secagg.session_terms import Terms
 from discreet.secure_sums.secagg.wire import Reader, Writer
 
 STAGES: dict[bytes, ClientStage] = {stage.encode(): stage for stage in get_args(ClientStage)}
-MARK = b"discreet secagg client 3"
+MARK = b"discreet secagg client 4"
 
 
 @dataclass
@@ -19,7 +19,7 @@ class ClientState:
     """Everything a client remembers of a session except its identity key, which outlives sessions.
 
     Secrets of a round are erased with the round: its mask key when the vector is masked, the shares of other clients
-    when they are revealed or the round is given up.
+    and the seed of its self-mask when they are revealed or the round is given up.
     """
 
     terms: Terms
@@ -37,7 +37,8 @@ class ClientState:
     members: frozenset[int] = frozenset()
     key_shares: dict[int, bytes] = field(default_factory=dict, repr=False)  # of neighbours' mask keys, from `round` on
     subject: bytes = b""  # a digest of what this round's vector answers
-    self_shares: dict[int, bytes] = field(default_factory=dict, repr=False)  # of this round's self-masks
+    seed: bytes = field(default=b"", repr=False)  # of this round's self-mask, until it is revealed
+    self_shares: dict[int, bytes] = field(default_factory=dict, repr=False)  # of the neighbours' self-masks
     survivors: frozenset[int] = frozenset()
     last_digest: bytes = b""  # of the last message that was answered
     last_reply: bytes = field(default=b"", repr=False)  # sent again if that message comes again
@@ -63,7 +64,7 @@ class ClientState:
         passed = number - self.round
         self.key_shares = {peer: shares[passed * shamir.SHARE_BYTES :] for peer, shares in self.key_shares.items()}
         self.mask_keys = {later: key for later, key in self.mask_keys.items() if later >= number}
-        self.subject, self.self_shares, self.survivors = b"", {}, frozenset()
+        self.subject, self.seed, self.self_shares, self.survivors = b"", b"", {}, frozenset()
         self.last_digest, self.last_reply = b"", b""
         self.stage, self.round = "ready", number
 
@@ -78,7 +79,8 @@ class ClientState:
         writer.blob(self.stage.encode()).number(self.round, 4).blob(self.sealing_key).table(self.mask_keys)
         writer.blob(self.published).blob(self.roster).clients(self.present, total)
         writer.clients(self.neighbours, total).table(self.mask_publics).table(self.channels)
-        writer.clients(self.members, total).table(self.key_shares).blob(self.subject).table(self.self_shares)
+        writer.clients(self.members, total).table(self.key_shares).blob(self.subject).blob(self.seed)
+        writer.table(self.self_shares)
         return writer.clients(self.survivors, total).blob(self.last_digest).blob(self.last_reply).to_saved_bytes()
 
     @classmethod
@@ -106,6 +108,7 @@ class ClientState:
             members=reader.clients(total),
             key_shares=reader.table(shamir.SHARE_BYTES * (rounds - number), total),
             subject=reader.blob(),
+            seed=reader.blob(),
             self_shares=reader.table(shamir.SHARE_BYTES, total),
             survivors=reader.clients(total),
             last_digest=reader.blob(),

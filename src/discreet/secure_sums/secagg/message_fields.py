@@ -75,6 +75,7 @@ VECTOR = MessageField(
     lambda reader, terms: reader.view(terms.ring.packed_bytes),  # large, so it is not copied
 )
 DIGEST = octets(lambda terms: key_agreement.KEY_BYTES)
+SEED = octets(lambda terms: key_agreement.KEY_BYTES)
 SIGNATURE = octets(lambda terms: key_agreement.SIGNATURE_BYTES)
 PUBLISHED_KEYS = octets(keys_bytes)
 DIGESTS = table(lambda terms: key_agreement.KEY_BYTES)

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from discreet.secure_sums.secagg import key_agreement
-from discreet.secure_sums.secagg.derivations import are_keys_signed, has_weak_key, share_commitment
+from discreet.secure_sums.secagg.derivations import are_keys_signed, has_weak_key, self_mask, share_commitment
 from discreet.secure_sums.secagg.message_signatures import SignedMessage
 from discreet.secure_sums.secagg.server_state import Cohort, Round
 from discreet.secure_sums.secagg.session_errors import BadMessage, WrongSender
@@ -49,18 +49,20 @@ def check_agreed(cohort: Cohort, current: Round, message: Agreed) -> None:
 
 
 def check_revealed(cohort: Cohort, current: Round, message: Revealed) -> None:
-    """Refuse shares that this client does not hold, or that are not those that were dealt to it.
+    """Refuse a seed that this client did not commit to, and shares that it does not hold or was not dealt.
 
     A client has compared what it was dealt with the dealer's commitment, and reveals nothing that differs. So a share
     that does not match is the revealer's own doing.
     """
-    holder, neighbourhood = message.client, cohort.neighbourhood(message.client)
-    survivors = neighbourhood & current.survivors
-    if not message.self_masks.keys() <= survivors or not message.mask_keys.keys() <= neighbourhood - survivors:
+    holder, partners = message.client, cohort.partners(message.client)
+    survivors = partners & current.survivors
+    if not message.self_masks.keys() <= survivors or not message.mask_keys.keys() <= partners - survivors:
         raise BadMessage(
             f"Client {holder} revealed a share of a client that is not its neighbour, or of the wrong kind: self-masks "
             "of survivors and mask keys of lost clients are due."
         )
+    if self_mask(cohort.terms, current.number, holder, message.seed)[1] != current.commitments[holder]:
+        raise BadMessage(f"Client {holder} revealed another seed of its self-mask than the one that it committed to.")
     for dealer, share in message.self_masks.items():
         given = share_commitment(cohort.terms, "self-mask", current.number, dealer, holder, share)
         _check_share(given == current.dealt[dealer][holder], dealer, holder)

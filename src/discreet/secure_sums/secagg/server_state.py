@@ -48,10 +48,6 @@ class Cohort:
         """Return the client's neighbours that are members."""
         return self.members.intersection(self.neighbours[client])
 
-    def neighbourhood(self, client: int) -> frozenset[int]:
-        """Return the client and its partners."""
-        return self.partners(client) | {client}
-
     @cached_property
     def positions(self) -> dict[int, dict[int, int]]:
         """By owner and holder: the position on the polynomial of the holder's share of the owner's secrets."""
@@ -120,6 +116,5 @@ class Round:
         self.total += vector
         self.commitments[message.client] = message.commitment
         self.dealt[message.client] = {holder: split_row(row)[0] for holder, row in message.sealed.items()}
-        self.dealt[message.client][message.client] = message.own_share
         for receiver, share in message.sealed.items():
             self.sealed.setdefault(receiver, {})[message.client] = share

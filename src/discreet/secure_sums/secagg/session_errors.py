@@ -5,6 +5,8 @@ session: the other side broke the protocol, and the secrets are erased. None of 
 releases more than a sum that was paid for; `RoundOver.revealed` says whether that sum may still be opened.
 """
 
+from collections.abc import Mapping
+
 from discreet.errors import DiscreetError
 
 
@@ -46,9 +48,12 @@ class RoundOver(SecaggError):
     was released. If so, some have answered, and a late answer would open the sum for anyone who kept the others: the
     sum must count as released.
 
-    `complaining` has the clients who say that they can't use the shares that `client` dealt to them. Either it lies, or
-    they do: nobody else has seen those shares. `is_sure` says whether it is `client`: its own commitments prove it, or
-    at least `threshold` others complain. So many could open every secret if they colluded, and are assumed not to.
+    Attributes:
+        revealed: As above.
+        blamed: The clients by whose shares it was lost, each with those that say that they can't use them. Where nobody
+            says so, the client's own commitments prove it. Else the client did not answer, so that its secret had to be
+            opened by shares: either it lies, or more clients lie or are silent than the session withstands.
+        is_mended: Whether they are left out of the later rounds, so that none of these is lost for the same reason.
     """
 
     def __init__(
@@ -56,13 +61,11 @@ class RoundOver(SecaggError):
         problem: str,
         *,
         fix: str = "",
-        client: int | None = None,
         revealed: bool = False,
-        complaining: frozenset[int] = frozenset(),
-        is_sure: bool = False,
+        blamed: Mapping[int, frozenset[int]] | None = None,
     ) -> None:
-        super().__init__(problem, fix=fix, client=client)
-        self.revealed, self.complaining, self.is_sure = revealed, complaining, is_sure
+        super().__init__(problem, fix=fix)
+        self.revealed, self.blamed, self.is_mended = revealed, dict(blamed or {}), False
 
 
 class TooFewClients(RoundOver):

@@ -78,17 +78,13 @@ class Members(WireMessage):
 
 @dataclass(frozen=True)
 class Masked(WireMessage):
-    """A masked vector, packed, with a commitment to the seed of its self-mask and sealed shares of that seed.
-
-    `own_share` is the commitment to the share that the client itself holds.
-    """
+    """A masked vector, packed, with a commitment to the seed of its self-mask and sealed shares of that seed."""
 
     KIND = 5
-    FIELDS = (fields.CLIENT, fields.ROUND_NUMBER, fields.DIGEST, fields.DIGEST, fields.VECTOR, fields.SEALED_SHARES)
+    FIELDS = (fields.CLIENT, fields.ROUND_NUMBER, fields.DIGEST, fields.VECTOR, fields.SEALED_SHARES)
     client: int
     round: int
     commitment: bytes
-    own_share: bytes
     vector: Bytes
     sealed: Table
 
@@ -127,15 +123,17 @@ class Agreement(WireMessage):
 
 @dataclass(frozen=True)
 class Revealed(WireMessage):
-    """One share for the client itself and each neighbour: of a survivor's self-mask or of a lost client's mask key.
+    """The seed of the client's own self-mask, and one share for each neighbour: of a survivor's self-mask or of a lost
+    client's mask key.
 
     A neighbour is missing if the client could not use what it had dealt.
     """
 
     KIND = 9
-    FIELDS = (fields.CLIENT, fields.ROUND_NUMBER, fields.SHARES, fields.SHARES)
+    FIELDS = (fields.CLIENT, fields.ROUND_NUMBER, fields.SEED, fields.SHARES, fields.SHARES)
     client: int
     round: int
+    seed: bytes
     self_masks: Table
     mask_keys: Table
 
