@@ -1,4 +1,4 @@
-"""The named points at which the drill holds a process: a method, and whether to hold before or after its call."""
+"""The named points at which the drill holds a process: around a method, or before a file changes as a run is made."""
 
 from typing import NamedTuple
 
@@ -12,10 +12,16 @@ class Point(NamedTuple):
     after: bool
 
 
+class Change(NamedTuple):
+    """A change of a file below the folder of runs: an audit event of Python, and how the changed path ends."""
+
+    event: str
+    path: str  # a regular expression
+
+
 _RECORD, _PLAYER = "discreet.experiment.run_directory.run_record", "discreet.experiment.loop.round_player"
 _NODE, _JOURNAL = "discreet.deploy.client_ledger", "discreet.deploy.journal"
 POINTS = {
-    "while the run directory is made": Point("run", _RECORD, "RunRecord.create", after=False),
     "before the server reserves": Point("run", _PLAYER, "RoundPlayer.reserve", after=False),
     "after the server reserved": Point("run", _PLAYER, "RoundPlayer.reserve", after=True),
     "after the gather, before the checkpoint": Point("run", _RECORD, "RunRecord.save_checkpoint", after=False),
@@ -28,3 +34,22 @@ POINTS = {
         "client", "flwr.supernode.fleet_http_client", "FleetHttpClient.PushMessages", after=True
     ),
 }
+CREATION = {
+    "creation: before the run's lock": Change("open", r"/run-\d+\.lock"),
+    "creation: before the draft folder": Change("os.mkdir", r"/\.run-\d+\.\w+"),
+    "creation: before resolved.toml is drafted": Change("open", r"/\.resolved\.toml\.draft"),
+    "creation: before resolved.toml is renamed": Change("os.rename", r"/\.resolved\.toml\.draft"),
+    "creation: before environment.json is drafted": Change("open", r"/\.environment\.json\.draft"),
+    "creation: before environment.json is renamed": Change("os.rename", r"/\.environment\.json\.draft"),
+    "creation: before run.json is drafted": Change("open", r"/\.run\.json\.draft"),
+    "creation: before run.json is renamed": Change("os.rename", r"/\.run\.json\.draft"),
+    "creation: before the ledger is drafted": Change("open", r"/\.ledger\.jsonl\.[\d-]+"),
+    "creation: before the ledger's draft is removed": Change("os.remove", r"/\.ledger\.jsonl\.[\d-]+"),
+    "creation: before the draft folder is renamed": Change("os.rename", r"/\.run-\d+\.\w+"),
+    "creation: before the ledger is opened": Change("open", r"/run-\d+/ledger\.jsonl"),
+}
+
+
+def role_at(point: str, client: str) -> str:
+    """Return which process reaches this point: a node by its client's name, or the run's process."""
+    return client if point in POINTS and POINTS[point].role == "client" else "run"

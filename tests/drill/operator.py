@@ -4,30 +4,15 @@ import os
 import signal
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from discreet.deploy.deployment_lock import SUPERLINK_LOCK
 from tests.deploy.progress import descendants
 from tests.deploy.real_deployment import CLIENTS, RealDeployment
-from tests.drill.named_points import POINTS
+from tests.drill.kills import AT_RANDOM, Kill
 
 LONGEST = 300.0  # seconds until a kill counts as one that did not end
 RETRY = 2.0  # seconds between two starts of the same command
-
-
-@dataclass(frozen=True)
-class Kill:
-    """One kill: which process, and at which named point or "at random"."""
-
-    victim: str
-    point: str
-    client: str = CLIENTS[0]
-    delay: float = 0.0
-
-    @property
-    def is_at_client(self) -> bool:
-        return self.victim == "client"
 
 
 class Operator:
@@ -42,18 +27,20 @@ class Operator:
 
     def strike(self, kill: Kill) -> bool:
         """Wait for the moment and kill. Returns whether the moment came before the run was finished."""
-        role = kill.client if kill.point in POINTS and POINTS[kill.point].role == "client" else "run"
-        folder, until = self.deployment.folder, time.monotonic() + LONGEST
-        reached = folder / f"reached-{role}"
-        if kill.point in POINTS:
-            (folder / f"order-{role}").write_text(kill.point)
-        else:
-            until = time.monotonic() + kill.delay
-        while time.monotonic() < until and not reached.exists() and not self.is_finished():
+        folder, begin = self.deployment.folder, time.monotonic()
+        order, reached = folder / f"order-{kill.role}", folder / f"reached-{kill.role}"
+        if kill.point != AT_RANDOM:
+            order.write_text(kill.point)
+
+        def is_moment() -> bool:
+            return reached.exists() if kill.point != AT_RANDOM else time.monotonic() - begin >= kill.delay
+
+        struck = False
+        while not struck and time.monotonic() - begin < LONGEST and not self.is_finished():
             self.restart_what_ended()
+            struck = is_moment() and self._kill(kill)
             time.sleep(0.05)
-        (folder / f"order-{role}").unlink(missing_ok=True)
-        struck = not self.is_finished() and (reached.exists() or kill.point not in POINTS) and self._kill(kill)
+        order.unlink(missing_ok=True)
         reached.unlink(missing_ok=True)
         return struck
 
@@ -88,6 +75,13 @@ class Operator:
                 return time.monotonic() - began
             time.sleep(0.1)
         return None
+
+    def finish(self) -> bool:
+        """Restart what ended until the run is finished. Returns whether it got there."""
+        while not self.is_finished():
+            if self.recover(Kill("none", "end")) is None:
+                return False
+        return True
 
     def restart_what_ended(self) -> None:
         for name in ("server", *CLIENTS):

@@ -16,9 +16,9 @@ HEAD = (
 )
 
 
-def write_page(rows: list[dict[str, Any]], path: Path) -> None:
+def write_page(rows: list[dict[str, Any]], docs: Path) -> None:
     kills = [row for row in rows if row["kind"] == "kill"]
-    runs = [row for row in rows if row["kind"] == "run"]
+    runs = [row for row in rows if row["kind"] == "run" and "updates" in row]
     groups = defaultdict(list)
     for row in kills:
         groups[row["scheme"], row["victim"], row["point"]].append(row)
@@ -41,4 +41,4 @@ def write_page(rows: list[dict[str, Any]], path: Path) -> None:
             f"| {scheme} | {victim} | {point} | {len(found)} | {sum(row['well'] for row in found)} | {shown} | "
             f"{sum(row['lost'] for row in found)} |"
         )
-    path.write_text("\n".join(text) + "\n")
+    (docs / "reliability.md").write_text("\n".join(text) + "\n")

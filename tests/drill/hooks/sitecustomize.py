@@ -9,18 +9,20 @@ import importlib.abc
 import importlib.machinery
 import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tests.drill.named_points import POINTS
+from tests.drill.named_points import CREATION, POINTS
 
 FOLDER = Path(os.environ.get("DRILL_FOLDER", "/nonexistent"))
 ROLE = Path(sys.argv[3]).name if sys.argv[1:3] == ["deploy", "client"] else "run"
 LONGEST_HOLD = 120.0  # seconds
-NODE = "discreet.deploy.client_node"
+NODE, ENTRY = "discreet.deploy.client_node", "discreet.deploy.entry_points"
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 def reach(point: str) -> None:
@@ -53,6 +55,26 @@ def hold_around(owner: Any, method: str, point: str, *, after: bool) -> None:
     setattr(owner, method, hold_call)
 
 
+def hold_at_changes(module: ModuleType) -> None:
+    """Hold the run's process before the ordered change of a file below the folder of runs."""
+    runs = str(FOLDER / "site" / "server" / "runs")
+
+    def hold_at_change(event: str, given: tuple[Any, ...]) -> None:
+        if event == "open" and not given[2] & WRITING:
+            return
+        for word, change in CREATION.items():
+            if event == change.event and re.fullmatch(f"{runs}.*{change.path}", str(given[0])):
+                reach(word)
+
+    main = module.main
+
+    def main_with_holds(*given: Any) -> None:
+        sys.addaudithook(hold_at_change)
+        main(*given)
+
+    setattr(module, "main", main_with_holds)  # noqa: B010
+
+
 def note_answers(module: ModuleType) -> None:
     """Note every update before it can leave: run, round, digest, and what the node's ledger has reserved for it."""
     answer = module.ClientNode.answer
@@ -80,7 +102,7 @@ def note_answers(module: ModuleType) -> None:
 class Hooks(importlib.abc.MetaPathFinder):
     """Adds the holds to the modules of the named points when they are imported."""
 
-    modules = {point.module for point in POINTS.values()} | {NODE}
+    modules = {point.module for point in POINTS.values()} | {NODE, ENTRY}
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if name not in self.modules:
@@ -97,6 +119,8 @@ class Hooks(importlib.abc.MetaPathFinder):
                         hold_around(getattr(module, owner), method, word, after=point.after)
                 if name == NODE:
                     note_answers(module)
+                if name == ENTRY:
+                    hold_at_changes(module)
 
             spec.loader.exec_module = load_with_holds  # type: ignore[method-assign]
         return spec
