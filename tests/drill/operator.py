@@ -1,14 +1,18 @@
 """The operator of a drill: kills one process, then only starts again what has ended, by the documented commands."""
 
+import json
 import os
 import signal
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from discreet.deploy.deployment_lock import SUPERLINK_LOCK
-from tests.deploy.progress import descendants
-from tests.deploy.real_deployment import CLIENTS, RealDeployment
+from discreet.durable_files import is_locked
+from tests.deploy.progress import descendants, is_running
+from tests.deploy.real_deployment import CLIENTS
+from tests.drill.grounds import Grounds
 from tests.drill.kills import AT_RANDOM, Kill
 
 LONGEST = 300.0  # seconds until a kill counts as one that did not end
@@ -18,16 +22,28 @@ RETRY = 2.0  # seconds between two starts of the same command
 class Operator:
     """Keeps the processes of one run going."""
 
-    def __init__(self, deployment: RealDeployment, name: str) -> None:
-        self.deployment, self.name, self.processes = deployment, name, deployment.processes
+    def __init__(self, grounds: Grounds, name: str, rounds: int) -> None:
+        self.grounds, self.name, self.rounds_of_run = grounds, name, rounds
+        self.processes = grounds.processes
         self._tried: dict[str, float] = {}
 
+    def rounds(self) -> list[dict[str, Any]]:
+        """Return the recorded rounds, without a line that a full disk or a kill has cut off."""
+        path = self.grounds.site.run(self.name) / "rounds.jsonl"
+        found = []
+        with suppress(OSError, ValueError):
+            for line in path.read_text().splitlines():
+                found.append(json.loads(line))
+        return found
+
     def is_finished(self) -> bool:
-        return (self.deployment.site.run(self.name) / "guarantee.json").exists() and self._has_ended("submit")
+        """Whether all rounds are recorded, and whoever submitted the run has read so."""
+        guarantee = self.grounds.site.run(self.name) / "guarantee.json"
+        return self._has_ended("submit") and guarantee.exists() and len(self.rounds()) == self.rounds_of_run
 
     def strike(self, kill: Kill) -> bool:
         """Wait for the moment and kill. Returns whether the moment came before the run was finished."""
-        folder, begin = self.deployment.folder, time.monotonic()
+        folder, begin = self.grounds.folder, time.monotonic()
         order, reached = folder / f"order-{kill.role}", folder / f"reached-{kill.role}"
         if kill.point != AT_RANDOM:
             order.write_text(kill.point)
@@ -45,51 +61,70 @@ class Operator:
         return struck
 
     def _kill(self, kill: Kill) -> bool:
-        site = self.deployment.site
+        """Kill the process if it is alive. Returns whether it was."""
         try:
-            if kill.victim == "client":
-                self.processes.kill_tree(kill.client)
-            elif kill.victim == "server":
-                self.processes.kill_tree("server")
-            elif kill.victim == "superlink":
-                os.kill(int((site.server / SUPERLINK_LOCK).read_text()), signal.SIGKILL)
-            elif kill.victim == "executor":
-                os.kill(_executor(self.processes.started["server"].pid), signal.SIGKILL)
-            else:
-                os.kill(int(site.lock_path(self.name).read_text()), signal.SIGKILL)
-        except (ProcessLookupError, OSError, ValueError, StopIteration):
+            victim = self._find(kill)
+        except (OSError, ValueError, StopIteration):
             return False
+        if not is_running(victim):
+            return False
+        if kill.victim in ("client", "server"):
+            self.processes.kill_tree(kill.client if kill.is_at_client else "server")
+        else:
+            os.kill(victim, signal.SIGKILL)
         return True
 
-    def recover(self, kill: Kill) -> float | None:
+    def _find(self, kill: Kill) -> int:
+        site = self.grounds.site
+        match kill.victim:
+            case "client":
+                return self.processes.started[kill.client].pid
+            case "server":
+                return self.processes.started["server"].pid
+            case "superlink":
+                return holder_of(site.server / SUPERLINK_LOCK)
+            case "executor":
+                return _executor(self.processes.started["server"].pid)
+            case _:
+                return holder_of(site.lock_path(self.name))
+
+    def recover(self, *, with_all_clients: bool = False) -> float | None:
         """Restart what ended until two new rounds are recorded. Returns the seconds, or None if that took too long.
+
+        With `with_all_clients` the last of them must have all clients.
 
         A process that dies with another one may still record the round that it had finished.
         """
-        began, before = time.monotonic(), len(self.deployment.rounds(self.name))
+        began, before = time.monotonic(), len(self.rounds())
         while time.monotonic() - began < LONGEST:
             self.restart_what_ended()
-            lines = self.deployment.rounds(self.name)
-            whole = not kill.is_at_client or (lines and lines[-1]["clients"] == len(CLIENTS))
+            lines = self.rounds()
+            whole = not with_all_clients or (lines and lines[-1]["clients"] == len(CLIENTS))
             if self.is_finished() or (len(lines) > before + 1 and whole):
                 return time.monotonic() - began
             time.sleep(0.1)
         return None
 
+    def reach_rounds(self, rounds: int) -> None:
+        """Restart what ended until so many rounds are recorded, or the run is finished or stands still."""
+        until = time.monotonic() + LONGEST
+        while len(self.rounds()) < rounds and not self.is_finished() and time.monotonic() < until:
+            self.restart_what_ended()
+            time.sleep(0.05)
+
     def finish(self) -> bool:
         """Restart what ended until the run is finished. Returns whether it got there."""
         while not self.is_finished():
-            if self.recover(Kill("none", "end")) is None:
+            if self.recover() is None:
                 return False
         return True
 
     def restart_what_ended(self) -> None:
         for name in ("server", *CLIENTS):
             if self.processes.has_ended(name) and self._is_due(name):
-                command = "server" if name == "server" else "client"
-                self.processes.discreet(name, "deploy", command, "site" if name == "server" else name)
+                self.grounds.start(name)
         if self._has_ended("submit") and not self.is_finished() and self._is_due("submit"):
-            self.deployment.submit(self.name)
+            self.grounds.submit(self.name)
 
     def _has_ended(self, what: str) -> bool:
         name = f"{what}-{self.name}"
@@ -101,6 +136,13 @@ class Operator:
             return False
         self._tried[name] = now
         return True
+
+
+def holder_of(lock: Path) -> int:
+    """Return the process that holds a lock file. Refuse a number that a process left that is gone."""
+    if not is_locked(lock):
+        raise ProcessLookupError
+    return int(lock.read_text())
 
 
 def _executor(server: int) -> int:

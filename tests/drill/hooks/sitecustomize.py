@@ -5,6 +5,7 @@ Python imports this file at its start, because the drill puts its folder on PYTH
 
 import functools
 import hashlib
+import importlib
 import importlib.abc
 import importlib.machinery
 import json
@@ -22,6 +23,7 @@ FOLDER = Path(os.environ.get("DRILL_FOLDER", "/nonexistent"))
 ROLE = Path(sys.argv[3]).name if sys.argv[1:3] == ["deploy", "client"] else "run"
 LONGEST_HOLD = 120.0  # seconds
 NODE, ENTRY = "discreet.deploy.client_node", "discreet.deploy.entry_points"
+STARVED = {"discreet.deploy.learner": "Learner.update", "discreet.algorithms.algorithm": "Algorithm.server_step"}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
@@ -53,6 +55,19 @@ def hold_around(owner: Any, method: str, point: str, *, after: bool) -> None:
         return answer
 
     setattr(owner, method, hold_call)
+
+
+def starve(owner: Any, method: str) -> None:
+    """Ask for memory that no machine has before each call of this method, while there is such an order."""
+    wrapped = getattr(owner, method)
+
+    @functools.wraps(wrapped)
+    def call_without_memory(*given: Any, **named: Any) -> Any:
+        if (FOLDER / f"no-memory-{ROLE}").exists():
+            importlib.import_module("torch").empty(1 << 60)
+        return wrapped(*given, **named)
+
+    setattr(owner, method, call_without_memory)
 
 
 def hold_at_changes(module: ModuleType) -> None:
@@ -102,7 +117,7 @@ def note_answers(module: ModuleType) -> None:
 class Hooks(importlib.abc.MetaPathFinder):
     """Adds the holds to the modules of the named points when they are imported."""
 
-    modules = {point.module for point in POINTS.values()} | {NODE, ENTRY}
+    modules = {point.module for point in POINTS.values()} | {NODE, ENTRY, *STARVED}
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if name not in self.modules:
@@ -113,6 +128,9 @@ class Hooks(importlib.abc.MetaPathFinder):
 
             def load_with_holds(module: ModuleType) -> None:
                 load(module)
+                if name in STARVED:
+                    owner, method = STARVED[name].split(".")
+                    starve(getattr(module, owner), method)
                 for word, point in POINTS.items():
                     if point.module == name:
                         owner, method = point.method.split(".")
