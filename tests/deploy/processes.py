@@ -50,12 +50,12 @@ class Processes:
 
     def wait_for_words(self, name: str, words: str) -> None:
         """Wait until the process has printed this since it was started. If it ends before, the test fails at once."""
+        self.wait_until(lambda: self.has_ended(name) or self.has_said(name, words), f"{name} to say {words!r}")
+        assert self.has_said(name, words), f"{name} never said {words!r}. {self._last_words()}"
 
-        def is_said() -> bool:
-            return words in self._read_log(name, self._earlier[name])
-
-        self.wait_until(lambda: self.has_ended(name) or is_said(), f"{name} to say {words!r}")
-        assert is_said(), f"{name} never said {words!r}. {self._last_words()}"
+    def has_said(self, name: str, words: str) -> bool:
+        """Whether the process has printed this since it was started."""
+        return words in self._read_log(name, self._earlier[name])
 
     def has_ended(self, name: str) -> bool:
         return self.started[name].poll() is not None

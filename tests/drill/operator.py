@@ -123,7 +123,8 @@ class Operator:
         for name in ("server", *CLIENTS):
             if self.processes.has_ended(name) and self._is_due(name):
                 self.grounds.start(name)
-        if self._has_ended("submit") and not self.is_finished() and self._is_due("submit"):
+        is_up = self.processes.has_said("server", "The server is up")
+        if is_up and self._has_ended("submit") and not self.is_finished() and self._is_due("submit"):
             self.grounds.submit(self.name)
 
     def _has_ended(self, what: str) -> bool:

@@ -28,10 +28,10 @@ class Proxy:
         self._call(self._change(mode))
 
     def close(self) -> None:
-        self._call(self._change(CUT))
+        self._call(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._server.close()
+        self._loop.close()
 
     def _call(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=10)
@@ -45,6 +45,15 @@ class Proxy:
                     writer.transport.write_eof()
                 elif mode in (CUT, PASS):
                     writer.transport.abort()
+
+    async def _end(self) -> None:
+        """Reset all connections and end their tasks."""
+        self._server.close()
+        await self._change(CUT)
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._mode == CUT:

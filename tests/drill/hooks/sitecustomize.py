@@ -24,6 +24,7 @@ ROLE = Path(sys.argv[3]).name if sys.argv[1:3] == ["deploy", "client"] else "run
 LONGEST_HOLD = 120.0  # seconds
 NODE, ENTRY = "discreet.deploy.client_node", "discreet.deploy.entry_points"
 STARVED = {"discreet.deploy.learner": "Learner.update", "discreet.algorithms.algorithm": "Algorithm.server_step"}
+SECOND_ENGINE = "discreet.privacy.second_engine"
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
@@ -117,7 +118,7 @@ def note_answers(module: ModuleType) -> None:
 class Hooks(importlib.abc.MetaPathFinder):
     """Adds the holds to the modules of the named points when they are imported."""
 
-    modules = {point.module for point in POINTS.values()} | {NODE, ENTRY, *STARVED}
+    modules = {point.module for point in POINTS.values()} | {NODE, ENTRY, SECOND_ENGINE, *STARVED}
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if name not in self.modules:
@@ -137,6 +138,8 @@ class Hooks(importlib.abc.MetaPathFinder):
                         hold_around(getattr(module, owner), method, word, after=point.after)
                 if name == NODE:
                     note_answers(module)
+                if name == SECOND_ENGINE:  # each process would load it, which takes longer than what is drilled
+                    setattr(module, "is_installed", lambda library: False)  # noqa: B010
                 if name == ENTRY:
                     hold_at_changes(module)
 
