@@ -4,11 +4,13 @@ import fcntl
 import os
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Self
 
 from discreet.errors import DiscreetError, InvalidInput
 
 ANYONE, OWNER = 0o666, 0o600  # who may read a new file, as far as the user's umask allows
+STORAGE_PROBE = 1 << 20  # bytes
 DIGITS = 20  # of a process id, at most
 
 
@@ -56,6 +58,17 @@ def sync_directory(path: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def storage_fault(folder: Path) -> str | None:
+    """Return why no further megabyte can be written to this folder, None if it can."""
+    try:
+        with TemporaryFile(dir=folder) as file:
+            file.write(bytes(STORAGE_PROBE))
+            file.flush()
+    except OSError as error:
+        return error.strerror
+    return None
 
 
 def lock_file(file: IO[bytes] | int, busy: DiscreetError) -> None:

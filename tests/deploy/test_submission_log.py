@@ -1,5 +1,6 @@
 """What the submitter of a run sees: only our lines, how it ended, and that Ctrl-C also ends it on the server."""
 
+import errno
 import json
 import os
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from discreet import durable_files
 from discreet.deploy import flower_commands, run_watch, superlink
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.entry_points import main
@@ -103,6 +105,24 @@ def test_a_run_that_fails_is_reported_with_what_flower_said_after_its_last_line(
     lines = [FLOWERS, "discreet: round 1 of 3", "Traceback", "ValueError: a fault"]
     with pytest.raises(InvalidInput, match=r"or it failed\. Flower said: ValueError: a fault Start the same name"):
         follow_run(site, "first", print_lines(lines), {}, lambda line: None)
+
+
+def test_a_run_that_ends_where_nothing_can_be_written_is_reported_as_that(
+    site: DeploymentFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then Flower's log can't say it either, because it lies on the same disk."""
+
+    def refuse_file(dir: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), dir)
+
+    monkeypatch.setattr(flower_commands, "is_listening", lambda address: True)
+    monkeypatch.setattr(durable_files, "TemporaryFile", refuse_file)
+    with pytest.raises(InvalidInput) as ended:
+        follow_run(site, "first", print_lines([FLOWERS, "discreet: round 1 of 3"]), {}, lambda line: None)
+    assert ended.value.problem == (
+        f"The process of the run 'first' ended, and nothing can be written to {site.server} (No space left on device)."
+    )
+    assert ended.value.fix.startswith("Make room there, or make it writable, and start the same name again")
 
 
 def test_a_run_that_goes_on_is_not_submitted_twice_and_its_end_stays_for_whoever_submitted_it(

@@ -11,6 +11,7 @@ from typing import Any
 from discreet.deploy import flower_commands, superlink
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.run_watch import RunWatch
+from discreet.durable_files import storage_fault
 from discreet.engines.flower.carrier import LOG_PREFIX
 from discreet.errors import DiscreetError, InvalidInput
 
@@ -106,6 +107,11 @@ def _interruption_error(root: DeploymentFolder, name: str, output: str) -> Inval
         return InvalidInput(
             f"The server stopped while the run {name!r} was going on.",
             fix=f"Start the server again, and then the run by the same name: {again}.",
+        )
+    if (fault := storage_fault(root.server)) is not None:
+        return InvalidInput(
+            f"The process of the run {name!r} ended, and nothing can be written to {root.server} ({fault}).",
+            fix=f"Make room there, or make it writable, and start the same name again: {again}.",
         )
     said = f" Flower said: {flower_commands.last_line(output)}" if output.strip() else ""
     return InvalidInput(
