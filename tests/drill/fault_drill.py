@@ -12,7 +12,7 @@ from tests.drill.operator import Operator
 from tests.drill.results import Results
 from tests.drill.run_check import ROUNDS, SCHEMES
 
-SEED_ROUNDS = 1  # recorded before a fault begins
+FIRST_ROUNDS, LAST_ROUNDS = 1, 5  # recorded before a fault begins, and left for it at least
 TRACE = "Traceback (most recent call last)"
 
 
@@ -41,8 +41,8 @@ class FaultDrill:
         """Cause faults during one run, and check it when it is finished. Returns whether all is well."""
         operator = Operator(grounds, f"run-{self.results.count('run') + 1}", ROUNDS)
         while waiting and time.time() < self.until:
-            operator.reach_rounds(len(operator.rounds()) + SEED_ROUNDS)
-            if operator.is_finished():
+            operator.reach_rounds(len(operator.rounds()) + FIRST_ROUNDS)
+            if len(operator.rounds()) + LAST_ROUNDS > ROUNDS:
                 break
             fault = waiting.pop(0)
             if not fault.is_possible(grounds):

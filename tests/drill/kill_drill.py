@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass, field
 
 from tests.drill.grounds import Grounds
-from tests.drill.kills import Kill, take_next
+from tests.drill.kills import AT_RANDOM, Kill, take_next, take_random
 from tests.drill.operator import Operator
 from tests.drill.results import Results
 from tests.drill.run_check import ROUNDS, SCHEMES, check_run
@@ -36,24 +36,36 @@ class KillDrill:
 
     def _carry_out_run(self, grounds: Grounds, waiting: list[Kill]) -> bool:
         """Kill processes during one run, and check it when it is finished. Returns whether all is well."""
-        results, struck = self.results, 0
-        operator = Operator(grounds, f"run-{results.count('run') + 1}", ROUNDS)
+        operator, struck = Operator(grounds, f"run-{self.results.count('run') + 1}", ROUNDS), 0
         while struck < KILLS_IN_RUN and not operator.is_finished() and time.time() < self.until:
-            if (kill := take_next(waiting, new_run=struck == 0)) is None:
-                break
-            struck += 1
             before = len(operator.rounds())
-            if not operator.strike(kill):
-                self._put_back(kill, waiting)
-                continue
-            seconds = operator.recover(with_all_clients=kill.is_at_client)
-            lost = sum("lost" in line for line in operator.rounds()[before:])
-            row = {"kind": "kill", "victim": kill.victim, "point": kill.point, "run": operator.name}
-            if not results.append(
-                {**row, "seconds": seconds, "lost": lost, "well": seconds is not None}, grounds.folder
-            ):
+            kills = self._strike(operator, waiting, new_run=struck == 0)
+            struck += max(1, len(kills))
+            if not waiting and not kills:
+                break
+            if kills and not self._recover(operator, kills, before):
                 return False
-        return finish_run(operator, results)
+        return finish_run(operator, self.results)
+
+    def _strike(self, operator: Operator, waiting: list[Kill], *, new_run: bool) -> list[Kill]:
+        """Kill once and, if that was at a named point, again at a random moment of the recovery."""
+        struck, kill = list[Kill](), take_next(waiting, new_run=new_run)
+        while kill is not None:
+            if operator.strike(kill):
+                struck.append(kill)
+            else:
+                self._put_back(kill, waiting)
+            kill = take_random(waiting) if len(struck) == 1 and kill.point != AT_RANDOM else None
+        return struck
+
+    def _recover(self, operator: Operator, kills: list[Kill], before: int) -> bool:
+        seconds = operator.recover(with_all_clients=any(kill.is_at_client for kill in kills))
+        lost = sum("lost" in line for line in operator.rounds()[before:])
+        for number, kill in enumerate(kills):
+            what = {"kind": "kill", "victim": kill.victim, "point": kill.point, "in_recovery": number > 0}
+            came = {"seconds": seconds, "lost": 0 if number else lost, "well": seconds is not None}
+            self.results.append({**what, "run": operator.name, **came}, operator.grounds.folder)
+        return seconds is not None
 
     def _put_back(self, kill: Kill, waiting: list[Kill]) -> None:
         self._missed.append(kill)

@@ -77,3 +77,11 @@ def take_next(waiting: list[Kill], *, new_run: bool) -> Kill | None:
         return None
     waiting.remove(chosen[0])
     return chosen[0]
+
+
+def take_random(waiting: list[Kill]) -> Kill | None:
+    """Remove and return the next kill at a random moment. None if there is none."""
+    kill = next((kill for kill in waiting if kill.point == AT_RANDOM), None)
+    if kill is not None:
+        waiting.remove(kill)
+    return kill

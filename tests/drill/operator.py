@@ -124,6 +124,7 @@ class Operator:
             if self.processes.has_ended(name) and self._is_due(name):
                 self.grounds.start(name)
         is_up = self.processes.has_said("server", "The server is up")
+        is_up = is_up and not self.processes.has_ended("server")
         if is_up and self._has_ended("submit") and not self.is_finished() and self._is_due("submit"):
             self.grounds.submit(self.name)
 

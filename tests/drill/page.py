@@ -95,7 +95,7 @@ def _seconds(rows: Iterable[Row]) -> str:
 
 def _fault_table(faults: list[Row]) -> list[str]:
     lines = [
-        "| fault | updates | ended | seconds | rounds during it | rounds lost | what the operator and the owners read |",
+        "| fault | updates | ended | seconds | rounds during it | rounds lost | what operator and owners read |",
         "|---|---|---|---|---|---|---|",
     ]
     for row in sorted(faults, key=lambda row: (row["fault"], row["scheme"])):
