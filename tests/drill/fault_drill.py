@@ -1,4 +1,4 @@
-"""Faults other than kills: each in a run that has begun, which then ends by itself or by the documented commands."""
+"""Faults other than kills: each in a run of its own, which then ends by itself or by the documented commands."""
 
 import time
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from tests.drill.faults import Fault
 from tests.drill.grounds import Grounds
 from tests.drill.kill_drill import finish_run
 from tests.drill.operator import Operator
-from tests.drill.results import Results
+from tests.drill.results import FAULT_RUN, Results
 from tests.drill.run_check import ROUNDS, SCHEMES
 
-FIRST_ROUNDS, LAST_ROUNDS = 1, 5  # recorded before a fault begins, and left for it at least
+FIRST_ROUNDS = 1  # recorded before a fault begins
 TRACE = "Traceback (most recent call last)"
 
 
@@ -32,24 +32,19 @@ class FaultDrill:
         while waiting and time.time() < self.until:
             grounds = Grounds(SCHEMES[self.results.scheme], with_faults=True)
             try:
-                while waiting and time.time() < self.until and self._carry_out_run(grounds, waiting):
+                while waiting and time.time() < self.until and self._carry_out_run(grounds, waiting.pop(0)):
                     pass
             finally:
                 grounds.close()
 
-    def _carry_out_run(self, grounds: Grounds, waiting: list[Fault]) -> bool:
-        """Cause faults during one run, and check it when it is finished. Returns whether all is well."""
-        operator = Operator(grounds, f"run-{self.results.count('run') + 1}", ROUNDS)
-        while waiting and time.time() < self.until:
-            operator.reach_rounds(len(operator.rounds()) + FIRST_ROUNDS)
-            if len(operator.rounds()) + LAST_ROUNDS > ROUNDS:
-                break
-            fault = waiting.pop(0)
-            if not fault.is_possible(grounds):
-                self.results.append({"kind": "skipped", "fault": fault.name, "well": True})
-            elif not self.results.append(cause(fault, operator), grounds.folder):
-                return False
-        return finish_run(operator, self.results)
+    def _carry_out_run(self, grounds: Grounds, fault: Fault) -> bool:
+        """Cause the fault during a run of its own, and check the run when it is finished."""
+        if not fault.is_possible(grounds):
+            return self.results.append({"kind": "skipped", "fault": fault.name, "well": True})
+        operator = Operator(grounds, f"{FAULT_RUN}-{self.results.count('run') + 1}", ROUNDS)
+        operator.reach_rounds(FIRST_ROUNDS)
+        well = self.results.append(cause(fault, operator), grounds.folder)
+        return well and finish_run(operator, self.results)
 
 
 def cause(fault: Fault, operator: Operator) -> dict[str, Any]:

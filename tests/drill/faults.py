@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from discreet.durable_files import storage_fault
 from tests.deploy.real_deployment import CLIENTS
 from tests.drill.grounds import FILL, Grounds, fill_disk, make_read_only
 from tests.drill.proxy import CUT, HALF_CLOSED, PASS, SILENT, SLOW
@@ -47,6 +48,7 @@ def network(mode: str, grounds: Grounds) -> Iterator[None]:
 def full_disk(where: str, grounds: Grounds) -> Iterator[None]:
     part = part_of(grounds, where)
     fill_disk(part)
+    assert storage_fault(part)
     try:
         yield
     finally:
@@ -57,6 +59,7 @@ def full_disk(where: str, grounds: Grounds) -> Iterator[None]:
 def read_only(where: str, grounds: Grounds) -> Iterator[None]:
     part = part_of(grounds, where)
     make_read_only(part, on=True)
+    assert storage_fault(part)
     try:
         yield
     finally:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tests.drill.grounds import Grounds
 from tests.drill.kills import AT_RANDOM, Kill, take_next, take_random
 from tests.drill.operator import Operator
-from tests.drill.results import Results
+from tests.drill.results import KILL_RUN, Results
 from tests.drill.run_check import ROUNDS, SCHEMES, check_run
 
 KILLS_IN_RUN, MISSES = 6, 3
@@ -36,7 +36,7 @@ class KillDrill:
 
     def _carry_out_run(self, grounds: Grounds, waiting: list[Kill]) -> bool:
         """Kill processes during one run, and check it when it is finished. Returns whether all is well."""
-        operator, struck = Operator(grounds, f"run-{self.results.count('run') + 1}", ROUNDS), 0
+        operator, struck = Operator(grounds, f"{KILL_RUN}-{self.results.count('run') + 1}", ROUNDS), 0
         while struck < KILLS_IN_RUN and not operator.is_finished() and time.time() < self.until:
             before = len(operator.rounds())
             kills = self._strike(operator, waiting, new_run=struck == 0)

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tests.drill.results import Row
+from tests.drill.results import FAULT_RUN, Row
 
 PLANNED = 200  # kills
 HEAD = """\
@@ -46,10 +46,12 @@ memory is asked for that no machine has. Rounds are those that the run recorded 
 
 def write_page(rows: list[Row], docs: Path) -> None:
     kills, faults = _of_kind(rows, "kill"), _of_kind(rows, "fault")
-    text = [HEAD, *_summary(kills, faults, [row for row in _of_kind(rows, "run") if "updates" in row])]
+    runs = [row for row in _of_kind(rows, "run") if "updates" in row]
+    text = [HEAD, *_summary(kills, faults, runs)]
     text += [KILLS, *_kill_table(kills)]
     if faults:
-        text += [FAULTS, *_fault_table(faults)]
+        equal = {(row["scheme"], row["run"]): row["equal"] for row in runs if row["run"].startswith(FAULT_RUN)}
+        text += [FAULTS, *_fault_table(faults, equal)]
     (docs / "reliability.md").write_text("\n".join(text) + "\n")
 
 
@@ -93,16 +95,18 @@ def _seconds(rows: Iterable[Row]) -> str:
     return f"{median(times):.0f} | {max(times):.0f}" if times else "– | –"
 
 
-def _fault_table(faults: list[Row]) -> list[str]:
+def _fault_table(faults: list[Row], equal_runs: dict[tuple[str, str], bool | None]) -> list[str]:
     lines = [
-        "| fault | updates | ended | seconds | rounds during it | rounds lost | what operator and owners read |",
-        "|---|---|---|---|---|---|---|",
+        "| fault | updates | ended | seconds | rounds during it | rounds lost | equal to the unbroken run "
+        "| what operator and owners read |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for row in sorted(faults, key=lambda row: (row["fault"], row["scheme"])):
         seconds = "–" if row["seconds"] is None else f"{row['seconds']:.0f}"
         words = " ".join(f"“{error.removeprefix('Error: ')}”" for error in row["errors"]) or "nothing"
         ended = "yes" if row["well"] else "no"
-        cells = (row["fault"], row["scheme"], ended, seconds, row["rounds_during"], row["lost"], words)
+        equal = {True: "yes", False: "no", None: "not compared"}[equal_runs.get((row["scheme"], row["run"]))]
+        cells = (row["fault"], row["scheme"], ended, seconds, row["rounds_during"], row["lost"], equal, words)
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return lines
 

@@ -10,6 +10,7 @@ from discreet.code_version import read_code_version
 from tests.drill.reservation_check import read_lines
 
 Row = dict[str, Any]
+KILL_RUN, FAULT_RUN = "run", "fault"  # how the names of runs begin
 
 
 class Results:
