@@ -10,7 +10,7 @@ from tests.drill.grounds import Grounds
 from tests.drill.kill_drill import finish_run
 from tests.drill.operator import Operator
 from tests.drill.results import FAULT_RUN, Results
-from tests.drill.run_check import ROUNDS, SCHEMES
+from tests.drill.run_check import ROUNDS, with_rounds
 
 FIRST_ROUNDS = 1  # recorded before a fault begins
 TRACE = "Traceback (most recent call last)"
@@ -30,7 +30,7 @@ class FaultDrill:
     def carry_out(self, waiting: list[Fault]) -> None:
         """Cause these faults. A deployment in which a run did not end is kept as it is, and another begun."""
         while waiting and time.time() < self.until:
-            grounds = Grounds(SCHEMES[self.results.scheme], with_faults=True)
+            grounds = Grounds(with_rounds(self.results.scheme), with_faults=True)
             try:
                 while waiting and time.time() < self.until and self._carry_out_run(grounds, waiting.pop(0)):
                     pass

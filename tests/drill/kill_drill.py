@@ -7,7 +7,7 @@ from tests.drill.grounds import Grounds
 from tests.drill.kills import AT_RANDOM, Kill, take_next, take_random
 from tests.drill.operator import Operator
 from tests.drill.results import KILL_RUN, Results
-from tests.drill.run_check import ROUNDS, SCHEMES, check_run
+from tests.drill.run_check import ROUNDS, check_run, with_rounds
 
 KILLS_IN_RUN, MISSES = 6, 3
 
@@ -27,7 +27,7 @@ class KillDrill:
     def carry_out(self, waiting: list[Kill]) -> None:
         """Carry out these kills. A deployment in which one did not end is kept as it is, and another begun."""
         while waiting and time.time() < self.until:
-            grounds = Grounds(SCHEMES[self.results.scheme])
+            grounds = Grounds(with_rounds(self.results.scheme))
             try:
                 while waiting and time.time() < self.until and self._carry_out_run(grounds, waiting):
                     pass
