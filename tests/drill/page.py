@@ -64,12 +64,14 @@ def _summary(kills: list[Row], faults: list[Row], runs: list[Row]) -> list[str]:
     by_scheme = Counter(row["scheme"] for row in kills)
     equal = [row["equal"] for row in runs if row["equal"] is not None]
     updates, under = sum(row["updates"] for row in runs), sum(len(row["under_counts"]) for row in runs)
+    cut_off = sum(row.get("cut_off", False) for row in runs)
     codes = Counter(row.get("code", "unknown")[:9] for row in [*kills, *faults])
     return [
         f"- Kills: {ended} of {len(kills)} ended ({by_scheme['plain']} plain, {by_scheme['secure']} secure); the whole "
         f"drill has {PLANNED}.",
         f"- Other faults: {survived} of {len(faults)} ended.",
-        f"- Updates: {updates} in {len(runs)} runs were checked against the ledgers; {under} were under-counted.",
+        f"- Updates: {updates} in {len(runs)} runs were checked against the ledgers; {under} were under-counted. "
+        f"{cut_off} of these runs were cut off before their end, when the drill was restarted with another code.",
         f"- Plain runs that had all clients in every round: {sum(equal)} of {len(equal)} equal the unbroken run bit "
         "for bit.",
         f"- Code: {', '.join(f'{commit} ({count})' for commit, count in codes.items())}.",
