@@ -71,7 +71,7 @@ class Proxy:
     async def _forward(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
         with suppress(OSError, RuntimeError):
             while content := await source.read(CHUNK):
-                await self._until(lambda: self._mode != SILENT)
+                await self._wait_for(lambda: self._mode != SILENT)
                 if self._mode == SLOW:
                     await asyncio.sleep(SLOW_SECONDS)
                 target.write(content)
@@ -81,6 +81,6 @@ class Proxy:
             return
         target.transport.abort()
 
-    async def _until(self, ready: Callable[[], bool]) -> None:
+    async def _wait_for(self, ready: Callable[[], bool]) -> None:
         while not ready():
             await asyncio.sleep(LOOK_SECONDS)
