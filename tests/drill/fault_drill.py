@@ -35,7 +35,7 @@ class FaultDrill:
                 while waiting and time.time() < self.until and self._carry_out_run(grounds, waiting.pop(0)):
                     pass
             finally:
-                grounds.close()
+                grounds.close(keep=not self.results.well)
 
     def _carry_out_run(self, grounds: Grounds, fault: Fault) -> bool:
         """Cause the fault during a run of its own, and check the run when it is finished."""

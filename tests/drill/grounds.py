@@ -70,12 +70,12 @@ class Grounds:
         """Whether this folder is on a small disk of its own, which can be filled."""
         return part in self._disks
 
-    def close(self) -> None:
-        """End all processes, and unmount the disks."""
+    def close(self, *, keep: bool = False) -> None:
+        """End all processes, and unmount the disks unless they are to be kept."""
         self.processes.end_all()
         if self.proxy is not None:
             self.proxy.close()
-        for part in self._disks:
+        for part in [] if keep else self._disks:
             subprocess.run(["umount", "--lazy", str(part)], check=False, capture_output=True)
 
 

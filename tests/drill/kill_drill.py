@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 
 from tests.drill.grounds import Grounds
 from tests.drill.kills import AT_RANDOM, Kill, take_next, take_random
@@ -9,7 +10,7 @@ from tests.drill.operator import Operator
 from tests.drill.results import KILL_RUN, Results
 from tests.drill.run_check import ROUNDS, check_run, with_rounds
 
-KILLS_IN_RUN, MISSES = 6, 3
+KILLS_IN_RUN, KILLS_TOGETHER, MISSES = 8, 4, 3
 
 
 @dataclass
@@ -48,14 +49,16 @@ class KillDrill:
         return finish_run(operator, self.results)
 
     def _strike(self, operator: Operator, waiting: list[Kill], *, new_run: bool) -> list[Kill]:
-        """Kill once and, if that was at a named point, again at a random moment of the recovery."""
+        """Kill at named points and, while the run recovers from each of them, at random moments."""
         struck, kill = list[Kill](), take_next(waiting, new_run=new_run)
         while kill is not None:
             if operator.strike(kill):
                 struck.append(kill)
             else:
                 self._put_back(kill, waiting)
-            kill = take_random(waiting) if len(struck) == 1 and kill.point != AT_RANDOM else None
+            was_named = kill.point != AT_RANDOM and struck[-1:] == [kill]
+            take = take_random if was_named else partial(take_next, new_run=False)
+            kill = take(waiting) if 0 < len(struck) < KILLS_TOGETHER else None
         return struck
 
     def _recover(self, operator: Operator, kills: list[Kill], before: int) -> bool:
