@@ -40,8 +40,10 @@ def read_outcomes(report: Path) -> Iterator[tuple[str, str, str]]:
         yield case.attrib["classname"].replace(".", "/") + ".py", case.attrib["name"], outcome
 
 
-def write_page(outcomes: list[tuple[str, str, str]], seconds: float, machine: str, commit: str) -> str:
-    """Return the page of one run."""
+def write_page(
+    outcomes: list[tuple[str, str, str]], seconds: float, machine: str, commit: str, note: str | None = None
+) -> str:
+    """Return the page of one run, with a note on it if there is one."""
     counts = Counter(outcome for _, _, outcome in outcomes)
     files = Counter((file, outcome) for file, _, outcome in outcomes)
     failed = [f"- failed: `{file}`, {name}" for file, name, outcome in outcomes if outcome == "failed"]
@@ -59,6 +61,7 @@ def write_page(outcomes: list[tuple[str, str, str]], seconds: float, machine: st
         f"- {machine}",
         f"- **{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped**, in {seconds:.0f} s",
         *failed,
+        *([] if note is None else ["", note]),
         "",
         "| file | passed | failed | skipped |",
         "|---|---:|---:|---:|",
@@ -92,6 +95,7 @@ def current_commit() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--commit", help="default: what git says")
+    parser.add_argument("--note", metavar="TEXT", help="what the page is to say about this run besides")
     arguments = parser.parse_args()
     machine, commit = describe_machine(), arguments.commit or current_commit()
     with tempfile.TemporaryDirectory() as folder:
@@ -99,7 +103,7 @@ def main() -> None:
         run_tests(marked_files(ROOT / "tests"), report)
         outcomes = list(read_outcomes(report))
     seconds = (datetime.now(UTC) - began).total_seconds()
-    PAGE.write_text(write_page(outcomes, seconds, machine, commit), encoding="utf-8")
+    PAGE.write_text(write_page(outcomes, seconds, machine, commit, arguments.note), encoding="utf-8")
     print(PAGE)
     sys.exit(not outcomes or any(outcome != "passed" for _, _, outcome in outcomes))
 

@@ -26,6 +26,7 @@ def test_these_files_hold_all_tests_that_need_a_gpu(tool: ModuleType) -> None:
     assert files == [
         "audit/round_tester/test_engine_player.py",
         "data/features/test_scatternet.py",
+        "deploy/test_gpu_processes.py",
         "deploy/test_node_device.py",
         "engines/test_cuda.py",
         "tools/test_gpu_tests.py",
@@ -45,3 +46,4 @@ def test_a_test_that_failed_or_broke_is_named_on_the_page(tool: ModuleType, tmp_
     assert "- failed: `tests/engines/test_cuda.py`, test_b" in page
     assert "| `tests/engines/test_cuda.py` | 1 | 2 | 0 |" in page
     assert "commit abc1234" in page
+    assert "\n\nOne was left out.\n\n| file |" in tool.write_page([], 0.0, "one GPU", "abc1234", "One was left out.")

@@ -218,7 +218,7 @@ class Learner:
 
     @property
     def device(self) -> torch.device:
-        """Where the client trains. Messages and noise keys are computed on the CPU, and noise is drawn there."""
+        """Where the client trains. Noise from its own key is drawn on the CPU, and noise from a seed there."""
         return self.data.inputs.device
 
     def _noise_rows(self, run: str, broadcast: Broadcast) -> SecretRows | SimulatedRows:

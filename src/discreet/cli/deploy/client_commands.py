@@ -177,7 +177,9 @@ def client(
     health: HealthPort = None,
     device: Annotated[
         Literal["auto", "cpu", "cuda"],
-        typer.Option(help="Where this client trains; auto takes a GPU if there is one. Noise is drawn on the CPU."),
+        typer.Option(
+            help="Where this client trains; auto takes a GPU if there is one. Noise of its own key is drawn on the CPU."
+        ),
     ] = "cpu",
     data_dir: DataDir = None,
     as_json: Json = False,
