@@ -19,6 +19,7 @@ import torch
 
 from discreet.data.partition import Iid, OverlappingSplit
 from discreet.data.tasks.examples import Examples
+from discreet.engines.engine_table import Embedded
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.configuration.experiment_file import Experiment
 from discreet.experiment.configuration.run_settings import Settings
@@ -31,6 +32,7 @@ from discreet.trust import Trust
 from experiments.common.parts import part
 from experiments.pfl.cells import HERE, RESULTS, SETTINGS, TABLES, Cell, cells, results, table, with_settings
 
+ENGINE = Embedded()
 FILTERS: dict[str, Callable[[Cell], str]] = {  # what an option of this name holds a cell against
     "models": lambda cell: cell.model,
     "epsilons": lambda cell: "none" if cell.epsilon is None else f"{cell.epsilon:g}",
@@ -54,7 +56,7 @@ def _file(cell: Cell) -> Path:
     return (HERE / "authors" if cell.settings == "authors" else HERE) / f"{cell.data}-{cell.model}{kind}.toml"
 
 
-def run_cell(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[str, Any]:
+def run_cell(cell: Cell, seed: int, device: str, data_dir: Path | None, engine: Embedded = ENGINE) -> dict[str, Any]:
     """Train one cell, and say how good its model is and what is certified of it."""
     began, key, config = time.perf_counter(), RunKey.from_seed(seed), experiment(cell)
     paths = Paths.default(_file(cell).parent, data_dir, Trust.all_code())
@@ -79,6 +81,7 @@ def run_cell(cell: Cell, seed: int, device: str, data_dir: Path | None) -> dict[
             evaluate_every=cell.rounds,
             checkpoint_every=cell.rounds,
             device=device,  # type: ignore[arg-type]
+            engine=engine,
         ),
     )
     with tempfile.TemporaryDirectory() as temporary:

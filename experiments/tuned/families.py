@@ -72,5 +72,10 @@ def results(study: str, phase: str) -> list[Result]:
     return list(ResultsFile(HERE / "results" / study / phase).read_by_key().values())
 
 
+def all_runs(family: Family) -> list[CellRun]:
+    """Every cell of a family with every seed: the runs among which each phase chooses."""
+    return _runs(family.cells)
+
+
 def _runs(found: Sequence[Cell]) -> list[CellRun]:
     return cells.list_runs(list(found), len(SEEDS))

@@ -10,8 +10,9 @@ from experiments.tuned.families import Family
 RATES = (0.01, 0.03, 0.1, 0.3)  # the last was best without noise
 CLIP = 3.0  # the paper's
 EPSILONS = (10.0, 20.0, 30.0)
-TOTALS, LOCAL = (50, 300), 5  # Figure 4: T from 50 to 500, E = 5
-TOTAL, LOCALS = 240, (1, 8, 24)  # Figure 6: three of its eight E
+TOTALS, LOCAL = (50, 100, 150, 200, 250, 300, 350, 400, 450, 500), 5  # Figure 4
+COMPARED_TOTALS = (50, 300)
+TOTAL, LOCALS = 240, (1, 2, 3, 4, 6, 8, 12, 24)  # Figure 6
 
 
 def points() -> Iterator[Point]:

@@ -85,14 +85,17 @@ def test_all_but_the_claim_promise_what_they_are_compared_at():
 
 def test_every_method_of_fedsam_has_the_same_clips_and_the_same_promise():
     for each in fedsam.families():
-        clips = fedsam.WIDER_CLIPS if each.key[0] == "femnist" and each.key[2] == "10" else fedsam.CLIPS
-        assert {float(cell.swept["clip"]) for cell in each.cells} == set(clips)
+        data, _, steps = each.key
+        clips = {float(cell.swept["clip"]) for cell in each.cells}
+        assert clips == {0.2, 0.4} | ({0.8} if data == "cifar" else {0.1}) | (
+            {0.1, 0.8} if int(steps) == fedsam.STEPS[data] else set()
+        )
         assert all(cell.source.experiment.privacy.epsilon == 8.0 for cell in each.cells)
 
 
 def test_every_point_of_fu_has_a_rate_of_its_own():
     found = list(fu.families())
-    assert len({each.key for each in found}) == len(found) == 15
+    assert len({each.key for each in found}) == len(found) == 54
     assert all([float(cell.swept["rate"]) for cell in each.cells] == list(fu.RATES) for each in found)
 
 
@@ -124,3 +127,16 @@ def test_the_errata_say_what_was_measured():
     gap = study.gap(("femnist", "dp_fedavg", "10"), ("femnist", "fed_smp_top", "10"))
     assert gap is not None
     assert f"wins by {gap.value:.1f} points" in errata
+
+
+def test_at_ten_accuracy_falls_from_each_number_of_local_iterations_to_the_next_as_the_page_says():
+    study = page.Study.read("fu", list(fu.families()))
+    means = [sum(study.accuracy("10", "240", str(local)).values()) for local in fu.LOCALS]
+    assert means == sorted(means, reverse=True)
+    assert len(study.reported_results("10", "240", "12")) == 3
+
+
+def test_no_method_chooses_the_clip_that_was_tried_last_on_cifar():
+    study = page.Study.read("fedsam", list(fedsam.families()))
+    for method in fedsam.ON_CIFAR:
+        assert "clip 0.4" in study.choice_text("cifar", method, "4")
