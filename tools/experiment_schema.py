@@ -45,6 +45,7 @@ ALIASES: list[tuple[Any, Schema]] = [
     (part.Real, {"type": "number"}),
     (part.Number, {"type": "number"}),
     (part.Positive, {"type": "number", "exclusiveMinimum": 0}),
+    (part.ClipNorm, {"type": "number", "minimum": part.SMALLEST_NORM, "maximum": part.LARGEST_NORM}),
     (part.NonNegative, {"type": "number", "minimum": 0}),
     (part.Rate, {"type": "number", "exclusiveMinimum": 0, "maximum": 1}),
     (part.Share, {"type": "number", "minimum": 0, "exclusiveMaximum": 1}),

@@ -26,6 +26,7 @@ WORDS = {
     "Real": "number",
     "Number": "number",
     "Positive": "number above 0",
+    "ClipNorm": "number between 1e-30 and 1e30",
     "NonNegative": "number of at least 0",
     "Rate": "number above 0, at most 1",
     "Share": "share of at least 0, below 1",

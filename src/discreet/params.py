@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from discreet.double_sums import sum_rows
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
 
@@ -34,13 +35,6 @@ def add(left: Params, right: Params) -> Params:
     return map_params(torch.add, left, right)
 
 
-def add_in_place(total: Params, more: Params) -> Params:
-    """Add to the tensors of `total`, without memory for another sum, and return it."""
-    for name, value in total.items():
-        value += more[name]
-    return total
-
-
 def subtract(left: Params, right: Params) -> Params:
     """Return left − right."""
     return map_params(torch.sub, left, right)
@@ -51,9 +45,9 @@ def scale(params: Params, factor: float | Tensor) -> Params:
     return {name: value * factor for name, value in params.items()}
 
 
-def zeros_like(params: Params) -> Params:
-    """Return zeros of the same shapes."""
-    return map_params(torch.zeros_like, params)
+def zeros_like(params: Params, dtype: torch.dtype | None = None) -> Params:
+    """Return zeros of the same shapes, and of the same types if no other one is asked for."""
+    return {name: torch.zeros_like(value, dtype=dtype) for name, value in params.items()}
 
 
 def scale_rows(factors: Tensor, block: Params) -> Params:
@@ -84,8 +78,14 @@ def stack_rows(rows: Sequence[Params]) -> Params:
 
 
 def sum_clients(block: Params) -> Params:
-    """Sum over clients."""
-    return {name: value.sum(dim=0) for name, value in block.items()}
+    """Sum over clients: real numbers in double precision."""
+    return {name: sum_rows(value) for name, value in block.items()}
+
+
+def round_to_types(values: Params, like: Params) -> Params:
+    """Round each tensor to the type of its namesake in `like`, and what has none to the type of the first tensor."""
+    first = next(iter(like.values()))
+    return {name: value.to(like.get(name, first).dtype) for name, value in values.items()}
 
 
 def norms(block: Params, leading: int = 1, order: int = 2) -> Tensor:

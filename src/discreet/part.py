@@ -166,9 +166,14 @@ def _number_where(convert: Callable[[Any], Any], holds: Callable[[Any], bool], a
     return BeforeValidator(check)
 
 
+SMALLEST_NORM, LARGEST_NORM = 1e-30, 1e30  # in which float32 holds a clipped number and its inverse with all digits
+
 Real = Annotated[float, BeforeValidator(_real)]
 Number: TypeAlias = Annotated[int, BeforeValidator(_whole_number)] | Annotated[float, BeforeValidator(_real)]
 Positive = Annotated[float, _number_where(_real, lambda x: x > 0, "above 0")]
+ClipNorm = Annotated[
+    float, _number_where(_real, lambda x: SMALLEST_NORM <= x <= LARGEST_NORM, "between 1e-30 and 1e30")
+]
 NonNegative = Annotated[float, _number_where(_real, lambda x: x >= 0, "at least 0")]
 Rate = Annotated[float, _number_where(_real, lambda x: 0 < x <= 1, "above 0 and at most 1")]
 Share = Annotated[float, _number_where(_real, lambda x: 0 <= x < 1, "at least 0 and below 1")]

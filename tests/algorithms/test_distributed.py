@@ -10,6 +10,7 @@ from torch import Tensor
 from discreet.algorithms import failure_odds
 from discreet.algorithms.aggregation import Lattice, Plain
 from discreet.algorithms.algorithm import Algorithm
+from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.mechanisms import DistributedGaussian, Gaussian, IntegerNoise
 from discreet.algorithms.population import Population
 from discreet.algorithms.recipes.ddp_fedavg import ddp_fedavg, ddp_fedavg_client
@@ -306,3 +307,19 @@ def test_what_is_left_to_chance_has_its_numbers():
     assert of_exact.inexact_draws is None
     real = ddp_fedavg(noise="gaussian", **COMMON).for_population(HELD.population)  # type: ignore[arg-type]
     assert failure_odds.find_failure_odds(real, HELD.population, 10) is None
+
+
+def test_shares_of_noise_are_added_in_double_precision():
+    """Rounded to single precision, an upload would say something of the update that only the sum's noise hides."""
+    mechanism = DistributedGaussian(clip_norm=1.0, noise_multiplier=1.0, shares=4)
+    params = linear(dtype=torch.float32)
+    broadcast = Broadcast(0, params, mechanism.announce(mechanism.init(params), None))
+    update = {name: value[None] * 0.01 for name, value in params.items()}
+    rows = RunKey.from_seed(0).rows(0, b"", [0], torch.device("cpu"))
+    sent, noise = (
+        mechanism.add_noise_share(each, broadcast, rows)
+        for each in (update, {name: torch.zeros_like(value) for name, value in update.items()})
+    )
+    for name, value in update.items():
+        assert sent[name].dtype == torch.float64
+        assert torch.allclose(sent[name] - noise[name], value.double(), rtol=0, atol=1e-15)

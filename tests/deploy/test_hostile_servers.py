@@ -184,3 +184,16 @@ def test_what_goes_wrong_with_the_data_in_hand_is_told_to_its_owner_alone(
     )
     assert said == "The request could not be answered (ValueError); the node's owner sees why."
     assert "4711" in heard[-1]
+
+
+def test_uploads_with_shares_of_noise_are_doubles_and_are_summed_as_such(tmp_path: Path) -> None:
+    """What single precision would round off depends on an update that only the noise of the sum hides."""
+    site, heard = create_site(tmp_path, MASKED), list[str]()
+    wire = Wire(connect_nodes(tmp_path, site, heard).nodes_at)
+    job = DeployedRun(site, "first").prepare_job(RunKey.from_seed(7), wire, heard.append)
+    assert job.remote_engine is not None
+    found = job.remote_engine.gather(job.algorithm.broadcast(job.algorithm.init(job.params), 0), [0, 1, 2])
+    assert found.contributors == (0, 1, 2)
+    assert not any(text.startswith("Ignored") for text in heard)
+    assert all(value.dtype == torch.float64 for value in found.total.values())
+    assert any(not torch.equal(value, value.float().double()) for value in found.total.values())

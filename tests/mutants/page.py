@@ -14,6 +14,7 @@ AREAS = {
     "ledger": "Ledger: what was spent",
     "loop": "The loop: reserving, committing, resuming",
     "noise": "Noise: how much, and whether it is added",
+    "numerics": "Numerics: what floating point can do to a sensitivity",
     "reuse": "Noise that is drawn twice",
     "sampling": "Sampling: who joins, and how much that amplifies",
     "secure_sums": "Secure sums: masks, shares, signatures",

@@ -11,8 +11,9 @@ from discreet.algorithms import declarations, per_client, releases, soundness
 from discreet.algorithms.aggregation import AnyAggregation, Plain
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.client_groups import ClientGroups, group_clients
+from discreet.algorithms.full_precision import in_full_precision
 from discreet.algorithms.input_scale import InputScale
-from discreet.algorithms.mechanisms import AnyMechanism, NoPrivacy
+from discreet.algorithms.mechanisms import AnyMechanism, DistributedGaussian, NoPrivacy
 from discreet.algorithms.population import Population
 from discreet.algorithms.sampling import AnySampling, Everyone
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
@@ -23,7 +24,7 @@ from discreet.algorithms.training.batches import Batches
 from discreet.algorithms.training.exposure import NEGLIGIBLE, WHOLE_UPDATE, UpdateSums
 from discreet.algorithms.uploads import Uploads
 from discreet.lazy_torch import torch
-from discreet.params import Params, check_form, norms, scale
+from discreet.params import Params, check_form, norms, round_to_types, scale
 from discreet.part import Flag, part
 from discreet.privacy.release import Release
 from discreet.randomness.purposes import Purpose
@@ -110,6 +111,7 @@ class Algorithm:
             round, params, announcement, self.aggregation.encoding(round, params, self.update_sums(round).times)
         )
 
+    @in_full_precision
     def client_step(
         self, loss: Loss, broadcast: Broadcast, batches: Batches, weights: torch.Tensor, rows: Rows
     ) -> Uploads:
@@ -127,6 +129,8 @@ class Algorithm:
         # an update that is clipped as a whole is rounded after the clip, not in training
         training_broadcast = replace(broadcast, encoding=None) if whole else broadcast
         delta = self.trainer.train(loss, training_broadcast, batches, rows.for_purpose(Purpose.TRAIN))
+        if whole:  # the clip comes after; the bound of one example is left in double precision, in which it was summed
+            delta = round_to_types(delta, broadcast.params)
         chosen = self.sparsifier.select(delta, broadcast.announcement)
         weighed = per_client.scale_by(chosen, weights) if self.weighting == "by_examples" else chosen
         bounded = self.mechanism.bound(weighed, broadcast)
@@ -152,6 +156,7 @@ class Algorithm:
         weights = self.weights(population)
         return expected * sum(weight for client, weight in enumerate(weights) if client not in departed) / sum(weights)
 
+    @in_full_precision
     def server_step(
         self,
         state: ServerState,
@@ -181,7 +186,8 @@ class Algorithm:
         released, mechanism = self.mechanism.release_sum(
             decoded, state.mechanism, broadcast, cohort, contributors, noise
         )
-        mean = scale(self.sparsifier.expand(released, broadcast.announcement), 1 / cohort)
+        update = round_to_types(self.sparsifier.expand(released, broadcast.announcement), state.params)
+        mean = scale(update, 1 / cohort)
         params, server = self.server.step(state.params, mean, state.server)
         check_form("The model after a step of the server", params, state.params)
         check_form("The server's state after a step", server, state.server)
@@ -259,6 +265,11 @@ class Algorithm:
         """Return what training exposes in this round, of the client that it exposes most."""
         trainer = per_client.worst_case(self.trainer)
         return (trainer if population is None else trainer.for_population(population)).exposure(round)
+
+    @property
+    def may_send_doubles(self) -> bool:
+        """Whether uploads in clear may be doubles: where only their sum has enough noise (docs/notes/numerics.md)."""
+        return self.mechanism.unit == "example" or isinstance(self.mechanism, DistributedGaussian)
 
     def update_sums(self, round: int, population: Population | None = None) -> UpdateSums:
         """Return the sums that an update of this round is made up of."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
 from discreet.params import Params, norms, scale_rows
 
@@ -39,6 +40,7 @@ def clip(block: Params, norm: float | Tensor, order: int = 2) -> Params:
     Guarantee: no row's norm exceeds `norm`, for any input, nor 1 after the row is divided by `norm`; a zero row stays
     zero, and a row that holds NaN, infinity, or numbers too large to be scaled exactly becomes zero.
     """
+    _check_types(block)
     row_norms = norms(block, order=order)
     return {
         # NaN·0 is NaN, so a row that can't be scaled is replaced instead
@@ -65,6 +67,16 @@ def clip_factors(row_norms: Tensor, norm: float | Tensor, *, automatic: bool = F
         shrunk = torch.where(row_norms > most, most / row_norms, torch.ones_like(row_norms))
     usable = torch.isfinite(row_norms) & (shrunk >= SMALLEST_FACTOR)
     return torch.where(usable, shrunk, torch.zeros_like(row_norms))
+
+
+def _check_types(block: Params) -> None:
+    for name, value in block.items():
+        if value.dtype not in (torch.float32, torch.float64):
+            raise InvalidInput(
+                f"What is clipped is float32 or float64, and {name!r} is {str(value.dtype).removeprefix('torch.')}: in "
+                "fewer digits a clipped row could be longer than the clip.",
+                fix="Train in float32 or float64.",
+            )
 
 
 def _is_finite(row_norms: Tensor, value: Tensor) -> Tensor:

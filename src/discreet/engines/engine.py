@@ -18,9 +18,10 @@ from discreet.algorithms.sparsifiers import PublicUpdate
 from discreet.algorithms.training import Loss
 from discreet.algorithms.uploads import Uploads
 from discreet.data.federation import Federation
+from discreet.engines.running_sum import RunningSum
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.lazy_torch import torch
-from discreet.params import Params, add, concatenate, norms, sum_clients, zeros_like
+from discreet.params import Params, concatenate, norms, zeros_like
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.secret_streams import SecretRows
 from discreet.randomness.streams import RunKey, SimulatedRows
@@ -45,7 +46,7 @@ class BlockSum(NamedTuple):
 
     Attributes:
         clients: The clients of all blocks.
-        rows: The sum of what they sent. None without a block.
+        rows: The sum of what they sent, real numbers in double precision. None without a block.
         norms: The norm of each client's update before clipping.
         clean: The sum before the clients' own noise. None if they add none.
     """
@@ -58,22 +59,21 @@ class BlockSum(NamedTuple):
     @classmethod
     def from_blocks(cls, blocks: Iterable[tuple[list[int], Uploads]], aggregation: Aggregation = Plain()) -> BlockSum:
         """Add up the blocks as they arrive; keep them first if the aggregation needs each upload."""
-        rows: Params | None = None
+        rows, clean = RunningSum(), RunningSum()
         each: list[Params] = []
-        clean: Params | None = None
         clients: list[int] = []
         norms_of_blocks = []
         for block, sent in blocks:
             if aggregation.needs_each_upload:
                 each.append(sent.rows)
             else:
-                rows = _add_rows(rows, sent.rows)
-            clean = clean if sent.clean is None else _add_rows(clean, sent.clean)
+                rows.add(sent.rows)
+            if sent.clean is not None:
+                clean.add(sent.clean)
             clients += block
             norms_of_blocks.append(sent.norms)
-        if each:
-            rows = aggregation.combine(concatenate(each))
-        return cls(clients, rows, torch.cat(norms_of_blocks) if norms_of_blocks else torch.zeros(0), clean)
+        summed = aggregation.combine(concatenate(each)) if each else rows.total()
+        return cls(clients, summed, torch.cat(norms_of_blocks) if norms_of_blocks else torch.zeros(0), clean.total())
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class CohortSum:
     """The sum over a cohort, the clients that contributed, and diagnostics that no guarantee covers.
 
     Attributes:
-        total: The sum of what the clients sent.
+        total: The sum of what the clients sent, real numbers in double precision.
         contributors: The clients in the sum.
         norms: The norm of each update before clipping. Empty with real clients.
         kept: The share of each update that clipping kept: min(1, clip/norm).
@@ -111,7 +111,7 @@ class CohortSum:
             whole = summed or encoding.zero(broadcast.params)
             signal = encoding.norms({name: value[None] for name, value in (clean or whole).items()})
         else:
-            whole = summed or zeros_like(broadcast.params)
+            whole = summed or zeros_like(broadcast.params, torch.float64)
             signal = norms({name: (clean or whole)[name][None] for name in broadcast.params})  # not what goes beside
         return cls(whole, tuple(clients), sizes, kept, signal[0])
 
@@ -119,10 +119,6 @@ class CohortSum:
     def clipped_share(self) -> float:
         """The share of clients that were clipped. It is computed when asked for, since it waits for the device."""
         return float((self.kept < 1).double().mean()) if len(self.kept) else 0.0
-
-
-def _add_rows(summed: Params | None, rows: Params) -> Params:
-    return sum_clients(rows) if summed is None else add(summed, sum_clients(rows))
 
 
 class OneThread:

@@ -100,11 +100,11 @@ def test_a_round_is_one_noise_and_the_algorithm_its_own_configuration():
     assert from_plain(Algorithm, to_plain(algorithm)) == algorithm
 
 
-def test_on_a_lattice_shards_are_added_up_in_doubles_which_is_what_their_rounding_is_priced_for():
+def test_shards_are_added_up_in_doubles_with_a_lattice_and_without():
     """In single precision 1,024 shards at the clip can move their mean by 0.6 % more than the sensitivity."""
     trainer = Shards(shards=3, clip_norm=1.0, local=LocalSgd(learning_rate=0.1, batch_size=2, steps=1))
     batches = Batches(torch.ones(6, 5), torch.zeros(6, dtype=torch.long), (0,), (6,))
     rows = RunKey.from_seed(0).rows(0, b"", [0], CPU)
-    for encoding, dtype in ((None, torch.float32), (Encoding(100.0, 32), torch.float64)):
+    for encoding in (None, Encoding(100.0, 32)):
         heard = Broadcast(0, linear(dtype=torch.float32), {}, encoding)
-        assert {value.dtype for value in trainer.train(cross_entropy, heard, batches, rows).values()} == {dtype}
+        assert {value.dtype for value in trainer.train(cross_entropy, heard, batches, rows).values()} == {torch.float64}

@@ -13,9 +13,10 @@ from discreet.algorithms.clipping import clip as clipped
 from discreet.algorithms.honest_upload import HonestUpload
 from discreet.algorithms.mechanisms.central_gaussian import Gaussian
 from discreet.algorithms.mechanisms.mechanism import Mechanism, State
+from discreet.algorithms.noise_addition import add_noise
 from discreet.lazy_torch import Tensor, torch
-from discreet.params import Params, add, norms, scale, scale_rows
-from discreet.part import Multiplier, Positive, Probability, Rate, part
+from discreet.params import Params, norms, round_to_types, scale, scale_rows
+from discreet.part import LARGEST_NORM, SMALLEST_NORM, ClipNorm, Multiplier, Positive, Probability, Rate, part
 from discreet.privacy.events import GaussianNoise, Noise
 from discreet.randomness.streams import Rows
 from discreet.secure_sums.lattice.grid import Grid
@@ -35,7 +36,7 @@ class AdaptiveGaussian(Mechanism):
     """
 
     kind: Literal["adaptive_gaussian"] = "adaptive_gaussian"
-    clip_norm: Positive  # in the first round
+    clip_norm: ClipNorm  # in the first round
     quantile: Rate = 0.5
     rate: Positive = 0.2
     flag: Probability = 0.1  # c: a larger flag tracks the quantile better, and leaves less of the norm to the update
@@ -66,8 +67,8 @@ class AdaptiveGaussian(Mechanism):
         below = norms(delta) <= norm  # a norm that is not finite counts as above
         sign = below.to(next(iter(delta.values())).dtype) * 2 - 1
         whole = unit | {FLAG: self.flag * sign}
-        rounded_up = norms(whole) > 1  # with a flag next to 1, the update leaves no room for rounding
-        return scale_rows(torch.where(rounded_up, ROUNDING, 1.0), whole)
+        sizes = norms(whole)  # with a flag next to 1, the update leaves no room for rounding, here and in a sum
+        return scale_rows(torch.where(sizes > (1 + ROUNDING) / 2, ROUNDING, torch.ones_like(sizes)), whole)
 
     def add_noise_share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         return encoded
@@ -78,11 +79,11 @@ class AdaptiveGaussian(Mechanism):
         assert self.noise_multiplier is not None
         norm = broadcast.announcement[CLIP]
         with_flag = {FLAG: next(iter(total.values())).new_zeros(())} | total  # an empty cohort sends no flag
-        drawn = {name: value[0] for name, value in noise.open().normal(with_flag).items()}
-        noisy = add(with_flag, scale(drawn, self.noise_multiplier))
+        drawn = noise.open().normal(round_to_types(with_flag, broadcast.params))
+        noisy = add_noise(with_flag, {name: value[0] for name, value in drawn.items()}, self.noise_multiplier)
         below = (noisy.pop(FLAG).double() / (self.flag * cohort) + 1) / 2
         moved = norm * torch.exp(-self.rate * (below.clamp(0, 1) - self.quantile))
-        return scale(noisy, norm / self.update_share), {CLIP: moved}
+        return scale(noisy, norm / self.update_share), {CLIP: moved.clamp(SMALLEST_NORM, LARGEST_NORM)}
 
     def sum_noise(
         self, grid: Grid | None = None, known_shares: int = 0, contributors: int | None = None

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from discreet.algorithms.broadcast import CLIP
 from discreet.algorithms.mechanisms.mechanism import Mechanism, State
+from discreet.errors import InvalidInput
 from discreet.lazy_torch import torch
 from discreet.params import Params
-
-SMALLEST = 1e-30  # updates are divided by the norm
+from discreet.part import LARGEST_NORM, SMALLEST_NORM
 
 
 class AnnouncedClip(Mechanism, Protocol):
@@ -29,4 +29,9 @@ class AnnouncedClip(Mechanism, Protocol):
         """Announce the clip norm, else the trainer's bound; positive even if a rate has decayed to zero."""
         norm = self.clip_norm or bound
         assert norm is not None  # an algorithm without either is refused when it is built
-        return {CLIP: torch.full_like(state[CLIP], max(norm, SMALLEST))}
+        if norm > LARGEST_NORM:
+            raise InvalidInput(
+                f"An update is measured in a norm of at most {LARGEST_NORM:g}, and training bounds it by {norm:g}.",
+                fix="Lower the learning rate or the gradient clip, or give a clip_norm.",
+            )
+        return {CLIP: torch.full_like(state[CLIP], max(norm, SMALLEST_NORM))}

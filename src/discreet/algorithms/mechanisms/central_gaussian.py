@@ -10,9 +10,10 @@ from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.clipping import clip as clipped
 from discreet.algorithms.honest_upload import HonestUpload
 from discreet.algorithms.mechanisms.mechanism import Mechanism, State
+from discreet.algorithms.noise_addition import add_noise
 from discreet.lazy_torch import Tensor
-from discreet.params import Params, add, scale
-from discreet.part import Multiplier, Positive, part
+from discreet.params import Params, round_to_types, scale
+from discreet.part import ClipNorm, Multiplier, part
 from discreet.privacy.events import GaussianNoise, Noise
 from discreet.randomness.streams import Rows
 from discreet.secure_sums.lattice.grid import Grid
@@ -26,7 +27,7 @@ class Gaussian(Mechanism):
     """
 
     kind: Literal["gaussian"] = "gaussian"
-    clip_norm: Positive
+    clip_norm: ClipNorm
     noise_multiplier: Multiplier | None = None  # None: computed from the promise
 
     is_private = True
@@ -50,8 +51,9 @@ class Gaussian(Mechanism):
         self, total: Params, state: State, broadcast: Broadcast, cohort: float, contributors: int, noise: Rows
     ) -> tuple[Params, State]:
         assert self.noise_multiplier is not None
-        drawn = {name: value[0] for name, value in noise.open().normal(total).items()}
-        return scale(add(total, scale(drawn, self.noise_multiplier)), self.clip_norm), state
+        drawn = noise.open().normal(round_to_types(total, broadcast.params))
+        rows = {name: value[0] for name, value in drawn.items()}
+        return scale(add_noise(total, rows, self.noise_multiplier), self.clip_norm), state
 
     def sum_noise(
         self, grid: Grid | None = None, known_shares: int = 0, contributors: int | None = None

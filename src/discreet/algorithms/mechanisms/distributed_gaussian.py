@@ -16,7 +16,7 @@ from discreet.algorithms.mechanisms.mechanism import State
 from discreet.errors import UnsoundCombination
 from discreet.lazy_torch import Tensor
 from discreet.params import Params, add, scale
-from discreet.part import Count, Multiplier, Positive, part
+from discreet.part import ClipNorm, Count, Multiplier, part
 from discreet.privacy.events import GaussianNoise, Noise
 from discreet.randomness.streams import Rows
 from discreet.secure_sums.lattice.grid import Grid
@@ -38,7 +38,7 @@ class DistributedGaussian(AnnouncedClip):
     """
 
     kind: Literal["distributed_gaussian"] = "distributed_gaussian"
-    clip_norm: Positive | None = None
+    clip_norm: ClipNorm | None = None
     noise_multiplier: Multiplier | None = None  # of the sum; None: computed from the promise
     shares: Count | None = None  # None: one for each client that may join
 
@@ -72,8 +72,9 @@ class DistributedGaussian(AnnouncedClip):
     def add_noise_share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         assert self.noise_multiplier is not None
         assert self.shares is not None
-        drawn = rows.open().normal({name: value[0] for name, value in encoded.items()})
-        return add(encoded, scale(drawn, self.noise_multiplier / math.sqrt(self.shares)))
+        exact = {name: value.double() for name, value in encoded.items()}
+        drawn = rows.open().normal({name: value[0] for name, value in exact.items()})
+        return add(exact, scale(drawn, self.noise_multiplier / math.sqrt(self.shares)))
 
     def release_sum(
         self, total: Params, state: State, broadcast: Broadcast, cohort: float, contributors: int, noise: Rows

@@ -16,7 +16,7 @@ from discreet.algorithms.mechanisms.mechanism import State
 from discreet.errors import UnsoundCombination
 from discreet.lazy_torch import Tensor, torch
 from discreet.params import Params, add, scale
-from discreet.part import Count, Index, Multiplier, Positive, part
+from discreet.part import ClipNorm, Count, Index, Multiplier, part
 from discreet.privacy.events import DistributedDiscreteGaussianNoise, Noise, SkellamNoise
 from discreet.privacy.skellam import l2_after_rounding
 from discreet.randomness.streams import Rows
@@ -38,7 +38,7 @@ class IntegerNoise(AnnouncedClip):
     """
 
     kind: Literal["skellam", "discrete_gaussian"]
-    clip_norm: Positive | None = None
+    clip_norm: ClipNorm | None = None
     noise_multiplier: Multiplier | None = None  # of the sum; None: computed from the promise
     colluding: Index = 0
     dropouts: Index = 0

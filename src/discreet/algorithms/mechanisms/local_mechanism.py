@@ -14,7 +14,7 @@ from discreet.algorithms.mechanisms.announced_clip import AnnouncedClip
 from discreet.algorithms.mechanisms.mechanism import State
 from discreet.lazy_torch import Tensor
 from discreet.params import Params, add, scale
-from discreet.part import Multiplier, PerClient, Positive, part
+from discreet.part import ClipNorm, Multiplier, PerClient, part
 from discreet.privacy.events import GaussianNoise, LaplaceNoise, Noise
 from discreet.randomness.streams import Rows
 from discreet.secure_sums.lattice.grid import Grid
@@ -32,7 +32,7 @@ class LocalNoise(AnnouncedClip):
     """
 
     kind: Literal["local_gaussian", "local_laplace"]
-    clip_norm: Positive | None = None
+    clip_norm: ClipNorm | None = None
     noise_multiplier: PerClient[Multiplier] | None = None  # None: computed from the promise
 
     is_private = True

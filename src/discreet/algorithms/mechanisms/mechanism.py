@@ -71,6 +71,7 @@ class Mechanism(Protocol):
         """Add the server's noise and return the sum in the units of updates, with the next state.
 
         Args:
+            total: The sum, real numbers in double precision. Add noise before you round it (`noise_addition.py`).
             cohort: The expected number of clients.
             contributors: The number of clients in the sum.
         """

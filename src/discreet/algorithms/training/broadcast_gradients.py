@@ -15,9 +15,8 @@ from discreet.algorithms.training.poisson_trainer import PoissonSumTrainer
 from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.algorithms.training.trainer import Loss
 from discreet.algorithms.training.work_advice import STEPS, WorkAdvice
-from discreet.lazy_torch import torch
 from discreet.params import Params, add, repeat_for_clients, scale
-from discreet.part import Count, Flag, Positive, Rate, part
+from discreet.part import ClipNorm, Count, Flag, Positive, Rate, part
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import Rows
 
@@ -43,7 +42,7 @@ class BroadcastGradients(PoissonSumTrainer):
     epochs: PerRound | None = None
     sampling_rate: Rate | None = None
     batch_size: Count | None = None
-    clip_norm: Positive
+    clip_norm: ClipNorm
     automatic: Flag = False
     learning_rate: Positive
     schedule: AnySchedule = Constant()
@@ -58,13 +57,10 @@ class BroadcastGradients(PoissonSumTrainer):
         clip = Clip(self.clip_norm, self.automatic)
         factor = -round_learning_rate(self.learning_rate, self.schedule, broadcast) / self.expected_batch
         encoding, uniform = broadcast.encoding, rows.for_purpose(Purpose.ROUNDING).open().uniform
-        exact = (
-            None if encoding is None else torch.float64
-        )  # in float32, rounding moves a large sum by more than the clip
         total: Params | None = None
         for _ in range(value_in_round(self.steps, broadcast.round)):
             summed = poisson_batches.sum_clipped_gradients(
-                loss, start, batches, self.sampling_rate, clip, coins, self.piece, exact
+                loss, start, batches, self.sampling_rate, clip, coins, self.piece
             )
             one = scale(summed, factor)
             if encoding is not None:  # rounded one by one: an example may be in several sums

@@ -19,7 +19,7 @@ from discreet.algorithms.training.work_advice import STEPS, WorkAdvice
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, functional, torch
 from discreet.params import Params
-from discreet.part import Count, NonNegative, Positive, Rate, part
+from discreet.part import ClipNorm, Count, NonNegative, Positive, Rate, part
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import Rows
 from discreet.user_part import user_parts
@@ -57,8 +57,8 @@ class ConvexLocal(LocalTrainer):
 
     kind: Literal["convex_local"] = "convex_local"
     learning_rate: Positive
-    clip_norm: Positive
-    feature_bound: Positive
+    clip_norm: ClipNorm
+    feature_bound: ClipNorm
     batch_size: Count | None = None
     steps: Count | None = None
     passes: Count = 1
@@ -94,8 +94,7 @@ class ConvexLocal(LocalTrainer):
         for _ in range(self.passes):
             for batch in self._batches(batches, rows):
                 moved = self._step(head, moved, start, rate, batch)
-        exact = broadcast.encoding is not None  # updates for the lattice are rounded there, which is counted
-        return head.params(moved if exact else moved.to(table.dtype))
+        return head.params(moved)
 
     def exposure(self, round: int) -> Exposure:
         assert self.batch_size is not None

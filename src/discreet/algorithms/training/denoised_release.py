@@ -7,6 +7,7 @@ from typing import Literal, Self
 from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.clipping import Clip
+from discreet.algorithms.noise_addition import add_noise
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import poisson_batches
 from discreet.algorithms.training.batches import Batches
@@ -18,8 +19,9 @@ from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.algorithms.training.trainer import Loss
 from discreet.algorithms.training.work_advice import PAID_BY_STEP, STEPS, WorkAdvice
 from discreet.errors import Unsupported
+from discreet.lazy_torch import torch
 from discreet.params import Params, add, repeat_for_clients, scale, subtract, zeros_like
-from discreet.part import Count, Flag, Multiplier, Positive, Rate, part
+from discreet.part import ClipNorm, Count, Flag, Multiplier, Positive, Rate, part
 from discreet.privacy.events import GaussianNoise, Noise
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import Rows
@@ -42,7 +44,7 @@ class DenoisedRelease(PoissonSumTrainer):
     epochs: PerRound | None = None
     sampling_rate: Rate | None = None
     batch_size: Count | None = None
-    clip_norm: Positive
+    clip_norm: ClipNorm
     automatic: Flag = False
     state_noise: Multiplier | None = None  # None: `ratio` times the noise of the sum
     ratio: Positive = 1.0
@@ -58,13 +60,13 @@ class DenoisedRelease(PoissonSumTrainer):
         assert self.state_noise is not None
         state = repeat_for_clients(broadcast.params, batches.clients)
         step = round_learning_rate(self.learning_rate, self.schedule, broadcast) / self.expected_batch
-        clip, total = Clip(self.clip_norm, self.automatic), zeros_like(state)
+        clip, total = Clip(self.clip_norm, self.automatic), zeros_like(state, torch.float64)
         coins, noises = rows.for_purpose(Purpose.BATCH).open(), rows.for_purpose(Purpose.NOISE).open()
         for _ in range(value_in_round(self.steps, broadcast.round)):
             summed = poisson_batches.sum_clipped_gradients(
                 loss, state, batches, self.sampling_rate, clip, coins, self.piece
             )
-            noisy = add(summed, scale(noises.normal(broadcast.params), self.state_noise * self.clip_norm))
+            noisy = add_noise(summed, noises.normal(broadcast.params), self.state_noise * self.clip_norm)
             state, total = subtract(state, scale(noisy, step)), add(total, summed)
         return scale(total, -step)
 
@@ -77,7 +79,7 @@ class DenoisedRelease(PoissonSumTrainer):
         return poisson_batches.sum_exposure(self, round, self._noise_with_state)
 
     def model_copies(self, population: Population) -> float:
-        return 2.0 + super().model_copies(population)
+        return 4.0 + super().model_copies(population)
 
     def work_advice(self) -> WorkAdvice:
         return WorkAdvice(value_in_round(self.steps or (1,), 0), None, STEPS, PAID_BY_STEP)

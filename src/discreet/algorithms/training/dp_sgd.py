@@ -10,6 +10,7 @@ from discreet.algorithms import per_client
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.clipping import Clip
 from discreet.algorithms.honest_upload import FALSE_ALARM, HonestUpload
+from discreet.algorithms.noise_addition import add_noise
 from discreet.algorithms.population import Population
 from discreet.algorithms.training import own_noise, poisson_batches
 from discreet.algorithms.training.batches import Batches
@@ -21,8 +22,8 @@ from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.algorithms.training.trainer import Loss
 from discreet.algorithms.training.work_advice import PAID_BY_STEP, STEPS, WorkAdvice
 from discreet.lazy_torch import torch
-from discreet.params import Params, add, repeat_for_clients, subtract
-from discreet.part import Count, Flag, Multiplier, NonNegative, PerClient, Positive, Rate, part
+from discreet.params import Params, repeat_for_clients, subtract
+from discreet.part import ClipNorm, Count, Flag, Multiplier, NonNegative, PerClient, Positive, Rate, part
 from discreet.privacy.events import GaussianNoise
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import Rows
@@ -54,7 +55,7 @@ class DpSgd(PoissonTrainer):
     epochs: PerRound | None = None
     sampling_rate: PerClient[Rate] | None = None
     batch_size: Count | None = None
-    clip_norm: PerClient[Positive]
+    clip_norm: PerClient[ClipNorm]
     automatic: Flag = False  # scale small gradients up to the clip too (Bu et al. 2023)
     noise_multiplier: PerClient[Multiplier] | None = None  # None: computed from the promise
     learning_rate: Positive
@@ -81,7 +82,7 @@ class DpSgd(PoissonTrainer):
         noises, coins = rows.for_purpose(Purpose.NOISE).open(), rows.for_purpose(Purpose.BATCH).open()
         for _ in range(value_in_round(self.steps, broadcast.round)):
             summed = poisson_batches.sum_clipped_gradients(loss, state.params, batches, rates, clip, coins, self.piece)
-            noisy = add(summed, per_client.scale_by(noises.normal(broadcast.params), spread))
+            noisy = add_noise(summed, noises.normal(broadcast.params), spread)
             mean = per_client.scale_by(noisy, inverse)
             state = state.step(mean, rate=learning_rate, momentum=self.momentum, weight_decay=self.weight_decay)
         return subtract(state.params, start)

@@ -14,7 +14,7 @@ from pydantic import Field
 from discreet.algorithms.clipping import clip
 from discreet.lazy_torch import torch
 from discreet.params import Params, add, map_params, norms, scale_rows, subtract
-from discreet.part import NonNegative, Positive, part
+from discreet.part import ClipNorm, NonNegative, Positive, part
 
 TINY = 1e-12  # avoids 0/0 for a gradient of zero
 
@@ -114,7 +114,7 @@ class L2Clip:
     """
 
     kind: Literal["l2"] = "l2"
-    bound: Positive
+    bound: ClipNorm
     norm_order: ClassVar[int] = 2
 
     def clip_gradient(self, gradient: Params) -> Params:
@@ -126,7 +126,7 @@ class L1Clip:
     """Scale each client's batch gradient down to an L1 norm of at most `bound`, for Laplace noise."""
 
     kind: Literal["l1"] = "l1"
-    bound: Positive
+    bound: ClipNorm
     norm_order: ClassVar[int] = 1
 
     def clip_gradient(self, gradient: Params) -> Params:

@@ -107,8 +107,9 @@ def _client_gradients(loss: Loss, params: Params, batch: Batch, *, shared: bool)
 def _other_rows(found: Mapping[str, Gradient]) -> Rows:
     """Return the gradient of each example except the first, which was replaced."""
     squares = next(iter(found.values())).squared_norms()
-    one_hot = torch.eye(len(squares), device=squares.device)[1:]
-    return [_flat([each.weighted_sum(weights[None])[0] for each in found.values()]) for weights in one_hot]
+    one_hot = torch.eye(len(squares), dtype=squares.dtype, device=squares.device)[1:]
+    gradients = [each.zero_nonfinite() for each in found.values()]
+    return [_flat([each.weighted_sum(weights[None])[0] for each in gradients]) for weights in one_hot]
 
 
 def _flat(values: list[Tensor]) -> Tensor:

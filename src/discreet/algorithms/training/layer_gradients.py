@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.shipped_modules import Tap, is_shipped_layer
+from discreet.double_sums import weighted_sums
 from discreet.params import Params
 from discreet.randomness.torch_seed import seed_torch
 
@@ -29,11 +30,14 @@ class Gradient(Protocol):
     def squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient."""
 
-    def weighted_sum(self, weights: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    def weighted_sum(self, weights: Tensor) -> Tensor:
         """Return Σ_e weights[c, e]·gradient of example (c, e), for weights of c clients with e examples each.
 
-        The sum is computed in `dtype`; by default in the precision of the gradients.
+        Products and sums are in double precision.
         """
+
+    def zero_nonfinite(self) -> "Gradient":
+        """Return the gradients with zeros for NaN and infinity: such an example has weight 0, and 0·NaN is NaN."""
 
 
 @dataclass(frozen=True)
@@ -46,25 +50,25 @@ class DenseGradient:
         rows = self.value.reshape(len(self.value), -1)
         whole = rows.shape[1] // NORM_PIECE * NORM_PIECE
         pieces = rows[:, :whole].reshape(len(rows), whole // NORM_PIECE, NORM_PIECE)
-        squares: Tensor = torch.linalg.vector_norm(pieces, dim=2).double().square().sum(dim=1)
-        rest: Tensor = torch.linalg.vector_norm(rows[:, whole:], dim=1).double().square()
+        dtype = torch.promote_types(rows.dtype, torch.float32)  # a norm in 16 bits would be off by almost 1 %
+        squares: Tensor = torch.linalg.vector_norm(pieces, dim=2, dtype=dtype).double().square().sum(dim=1)
+        rest: Tensor = torch.linalg.vector_norm(rows[:, whole:], dim=1, dtype=dtype).double().square()
         return squares + rest
 
-    def weighted_sum(self, weights: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        clients, width = weights.shape
-        rows = _zero_nonfinite(self.value).reshape(clients, width, -1)
-        if dtype is not None:  # without converting all gradients to it
-            weighted = rows * weights.to(rows.dtype)[..., None]
-            return weighted.sum(dim=1, dtype=dtype).reshape(clients, *self.value.shape[1:])
-        return (weights.to(rows.dtype)[:, None] @ rows)[:, 0].reshape(clients, *self.value.shape[1:])
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        rows = self.value.reshape(*weights.shape, -1)
+        return weighted_sums(rows, weights.double()).reshape(len(weights), *self.value.shape[1:])
+
+    def zero_nonfinite(self) -> "DenseGradient":
+        return DenseGradient(_zero_nonfinite(self.value))
 
 
 @dataclass(frozen=True)
 class OuterProductGradient:
     """Outer products of two vectors for each example, which are never formed: the norm is the product of norms.
 
-    Norms are in double precision: in single precision the squares of a small factor would vanish, and a large other
-    factor would escape the clip.
+    All is in double precision: in single precision the squares of a small factor would vanish, and a large other factor
+    would escape the clip; and so would a small factor whose product with its weight has few digits.
     """
 
     left: Tensor
@@ -75,11 +79,12 @@ class OuterProductGradient:
         both: Tensor = (left * right).square()
         return both
 
-    def weighted_sum(self, weights: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        clients, width = weights.shape
-        left = (_zero_nonfinite(self.left) * weights.to(self.left.dtype).reshape(-1, 1)).reshape(clients, width, -1)
-        right = _zero_nonfinite(self.right).reshape(clients, width, -1)
-        return left.to(dtype or left.dtype).transpose(1, 2) @ right.to(dtype or right.dtype)
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        left = self.left.double().reshape(*weights.shape, -1) * weights.double()[..., None]
+        return left.transpose(1, 2) @ self.right.double().reshape(*weights.shape, -1)
+
+    def zero_nonfinite(self) -> "OuterProductGradient":
+        return OuterProductGradient(_zero_nonfinite(self.left), _zero_nonfinite(self.right))
 
 
 LayerGradients = Callable[[nn.Module, Tensor, Tensor], dict[str, Gradient]]
@@ -126,12 +131,6 @@ def normalisation_gradients(layer: nn.Module, inputs: Tensor, outer: Tensor) -> 
 
 
 def _zero_nonfinite(value: Tensor) -> Tensor:
-    """Replace NaN and infinity by zero: such an example has weight 0, and 0·NaN is NaN.
-
-    On a CPU, a check first is cheaper than the copy. A GPU would have to wait for the check.
-    """
-    if not value.is_cuda and bool(torch.isfinite(value.sum())):
-        return value
     return value.nan_to_num(0.0, 0.0, 0.0)
 
 
@@ -283,7 +282,8 @@ def example_gradients(
     """Return the gradients of every example for the parameters in `names`."""
     found = {}
     for name, layer in layers.items():
-        for own, value in LAYER_GRADIENTS[type(layer)].gradients(layer, seen[name], outer[name]).items():
+        inputs = seen[name].to(outer[name].dtype)  # fewer digits, if the network has an autocast of its own
+        for own, value in LAYER_GRADIENTS[type(layer)].gradients(layer, inputs, outer[name]).items():
             full = f"{name}.{own}" if name else own
             if full in names:
                 found[full] = value

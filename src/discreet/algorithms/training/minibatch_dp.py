@@ -23,7 +23,7 @@ from discreet.algorithms.training.trainer import LocalTrainer, Loss
 from discreet.algorithms.training.work_advice import PAID_BY_STEP, STEPS, WorkAdvice
 from discreet.lazy_torch import Tensor, torch
 from discreet.params import Params, add, repeat_for_clients, subtract, zeros_like
-from discreet.part import Count, Multiplier, PerClient, Positive, Rate, part
+from discreet.part import ClipNorm, Count, Multiplier, PerClient, Positive, Rate, part
 from discreet.privacy.events import GaussianNoise
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import Rows, Streams
@@ -42,7 +42,7 @@ class MinibatchDp(LocalTrainer):
     kind: Literal["minibatch_dp"] = "minibatch_dp"
     steps: PerRound = (1,)
     sampling_rate: PerClient[Rate]
-    clip_norm: PerClient[Positive]
+    clip_norm: PerClient[ClipNorm]
     noise_multiplier: PerClient[Multiplier] | None = None  # None: computed from the promise
     learning_rate: Positive
     schedule: AnySchedule = Constant()
@@ -112,10 +112,13 @@ class MinibatchDp(LocalTrainer):
 
     def _mean(self, loss: Loss, params: Params, batches: Batches, rates: float | Tensor, coins: Streams) -> Params:
         """Return each client's mean gradient over all pieces of its batch; zero if the batch is empty."""
-        total, drawn = zeros_like(params), torch.zeros(batches.clients, device=batches.inputs.device)
+        total, drawn = (
+            zeros_like(params),
+            torch.zeros(batches.clients, dtype=torch.float64, device=batches.inputs.device),
+        )
         for batch in batches.draw_poisson(rates, coins, self.piece):
             here = batch.mask.sum(dim=1)
             mean = client_gradients(loss, shared=False)(params, batch.inputs, batch.targets, batch.mask)
             total = add(total, per_client.scale_by(mean, here))
             drawn += here
-        return per_client.scale_by(total, 1 / drawn.double().clamp(min=1))
+        return per_client.scale_by(total, 1 / drawn.clamp(min=1))

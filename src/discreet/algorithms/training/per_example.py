@@ -36,20 +36,20 @@ TRIAL_EXAMPLES = 3  # on which two ways to compute gradients are compared
 LARGE_BATCH = 2**16  # values in one client's batch; from here on, a CPU is faster with one client at a time
 
 
-def clipped_sum(loss: Loss, params: Params, batch: Batch, clip: Clip, dtype: torch.dtype | None = None) -> Params:
+def clipped_sum(loss: Loss, params: Params, batch: Batch, clip: Clip) -> Params:
     """Sum each client's gradients, each clipped, so that no example moves the sum by more than the clip norm.
 
     Guarantee: whatever the network computes, an example's gradient is that of its own loss; one that is not finite
-    counts as zero; cells without an example don't count. The rounding of a sum in single precision depends on all its
-    examples: a `dtype` of higher precision removes that dependence.
+    counts as zero; cells without an example don't count. The norm that is clipped is that of the very numbers that are
+    summed. The sum is in double precision, since its rounding depends on all examples (docs/notes/numerics.md).
     """
     plan = plan_for(loss, params, batch)
     if plan is None:
-        return _sum_by_vmap(loss, params, batch, clip, dtype)
+        return _sum_by_vmap(loss, params, batch, clip)
     assert isinstance(loss, ModuleLoss)
     if batch.inputs.device.type == "cpu" and batch.inputs[0].numel() >= LARGE_BATCH:
-        return _sum_client_by_client(loss, plan, params, batch, clip, dtype)
-    return _weighted_sum(_stacked_gradients(loss, plan, params, batch), clip, batch.mask, dtype)
+        return _sum_client_by_client(loss, plan, params, batch, clip)
+    return _weighted_sum(_stacked_gradients(loss, plan, params, batch), clip, batch.mask)
 
 
 def gradients_by_way(loss: Loss, params: Params, batch: Batch) -> dict[str, Mapping[str, Gradient]]:
@@ -127,23 +127,21 @@ def _make_plan(loss: ModuleLoss, layers: dict[str, nn.Module], params: Params, b
     )
     one = {name: value[:1] for name, value in params.items()}
     with seed_torch(0, batch.inputs.device), WithoutDropout():
-        found = _weighted_sum(_stacked_gradients(loss, plan, one, few), UNCLIPPED, few.mask, None)
+        found = _weighted_sum(_stacked_gradients(loss, plan, one, few), UNCLIPPED, few.mask)
         expected = _sum_by_vmap(loss, one, few, UNCLIPPED)
     close = all(torch.allclose(found[name], expected[name], rtol=1e-3, atol=1e-5) for name in one)
     return plan if close else None
 
 
-def _sum_client_by_client(
-    loss: ModuleLoss, plan: Plan, params: Params, batch: Batch, clip: Clip, dtype: torch.dtype | None
-) -> Params:
+def _sum_client_by_client(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch, clip: Clip) -> Params:
     """Process each client by itself, on its own examples without padding."""
-    total = {name: torch.zeros_like(value, dtype=dtype) for name, value in params.items()}
+    total = {name: torch.zeros_like(value, dtype=torch.float64) for name, value in params.items()}
     for client in batch.mask.any(dim=1).nonzero().flatten().tolist():
         own = {name: value[client] for name, value in params.items()}
         inputs, targets = batch.inputs[client][batch.mask[client]], batch.targets[client][batch.mask[client]]
         everyone = torch.ones(1, len(inputs), dtype=torch.bool)
         found = _one_client_gradients(loss, plan, own, inputs, targets)
-        for name, value in _weighted_sum(found, clip.for_client(client), everyone, dtype).items():
+        for name, value in _weighted_sum(found, clip.for_client(client), everyone).items():
             total[name][client] = value[0]
     return total
 
@@ -168,8 +166,8 @@ def _stacked_gradients(loss: ModuleLoss, plan: Plan, params: Params, batch: Batc
     return example_gradients(plan.layers, frozenset(params), flat_seen, flat_outer)
 
 
-def _sum_by_vmap(loss: Loss, params: Params, batch: Batch, clip: Clip, dtype: torch.dtype | None = None) -> Params:
-    return _weighted_sum(_vmap_gradients(loss, params, batch), clip, batch.mask, dtype)
+def _sum_by_vmap(loss: Loss, params: Params, batch: Batch, clip: Clip) -> Params:
+    return _weighted_sum(_vmap_gradients(loss, params, batch), clip, batch.mask)
 
 
 def _vmap_gradients(loss: Loss, params: Params, batch: Batch) -> Mapping[str, Gradient]:
@@ -183,10 +181,13 @@ def _vmap_gradients(loss: Loss, params: Params, batch: Batch) -> Mapping[str, Gr
     return {name: DenseGradient(value.flatten(0, 1)) for name, value in found.items()}
 
 
-def _weighted_sum(found: Mapping[str, Gradient], clip: Clip, mask: Tensor, dtype: torch.dtype | None) -> Params:
+def _weighted_sum(found: Mapping[str, Gradient], clip: Clip, mask: Tensor) -> Params:
     """Σ_e min(1, clip/‖g_e‖)·g_e for each client, where ‖g_e‖ is over all parameters together."""
-    weights = clip_factors(_squared_norms(found).sqrt().reshape(mask.shape), clip.norm, automatic=clip.automatic) * mask
-    return {name: each.weighted_sum(weights, dtype) for name, each in found.items()}
+    norms = _squared_norms(found).sqrt().reshape(mask.shape)
+    weights = clip_factors(norms, clip.norm, automatic=clip.automatic) * mask
+    if norms.is_cuda or not bool(norms.isfinite().all()):  # a GPU would have to wait for the check
+        found = {name: each.zero_nonfinite() for name, each in found.items()}
+    return {name: each.weighted_sum(weights) for name, each in found.items()}
 
 
 def _squared_norms(found: Mapping[str, Gradient]) -> Tensor:

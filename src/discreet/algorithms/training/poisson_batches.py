@@ -18,7 +18,7 @@ from discreet.algorithms.training.per_round import value_in_round
 from discreet.algorithms.training.trainer import Loss
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
-from discreet.params import Params, add
+from discreet.params import Params, add, zeros_like
 from discreet.privacy.events import Noise
 from discreet.randomness.streams import Streams
 
@@ -96,7 +96,7 @@ def expected_batch_sizes(rate: float | tuple[float, ...], population: Population
 def model_copies(part: Any, population: Population) -> float:
     """Estimate how many model-sized tensors a client needs at once."""
     largest = per_client.largest(derive_fields(part, population)["sampling_rate"]) * max(population.examples)
-    return 6.0 + 1.5 * min(float(part.piece), largest + 4 * math.sqrt(largest))
+    return 8.0 + 1.5 * min(float(part.piece), largest + 4 * math.sqrt(largest))
 
 
 def sum_clipped_gradients(
@@ -107,9 +107,8 @@ def sum_clipped_gradients(
     clip: Clip,
     coins: Streams,
     piece: int,
-    dtype: torch.dtype | None = None,
 ) -> Params:
-    """Sum each client's clipped gradients over a new Poisson batch.
+    """Sum each client's clipped gradients over a new Poisson batch, in double precision.
 
     Args:
         loss: Loss of a model on examples.
@@ -119,13 +118,13 @@ def sum_clipped_gradients(
         clip: The norm that every example's gradient is clipped to.
         coins: Random streams that draw the batch.
         piece: Examples of a client whose gradients are held in memory at once.
-        dtype: Precision of the sum; by default the model's.
     """
     recordings = loss.recordings if isinstance(loss, ModuleLoss) else Recordings()
     from discreet.algorithms.training.per_example import clipped_sum  # its tables of layers need torch
 
-    clipped = partial(clipped_sum, loss, dtype=dtype)
-    total = {name: torch.zeros_like(value, dtype=dtype) for name, value in params.items()}
+    clipped = partial(clipped_sum, loss)
+    total: Params | None = None
     for batch in batches.draw_poisson(rates, coins, piece):
-        total = add(total, recordings.run(("clipped sum", dtype), clipped, params, batch, clip))
-    return total
+        summed = recordings.run("clipped sum", clipped, params, batch, clip)
+        total = summed if total is None else add(total, summed)
+    return zeros_like(params, torch.float64) if total is None else total

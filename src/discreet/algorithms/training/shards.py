@@ -16,7 +16,7 @@ from discreet.algorithms.training.trainer import LocalTrainer, Loss
 from discreet.algorithms.training.work_advice import WorkAdvice
 from discreet.lazy_torch import torch
 from discreet.params import Params, add, repeat_for_clients, scale, scale_rows, zeros_like
-from discreet.part import Count, Positive, part
+from discreet.part import ClipNorm, Count, part
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import Rows
 
@@ -34,22 +34,19 @@ class Shards(LocalTrainer):
 
     kind: Literal["shards"] = "shards"
     shards: Count
-    clip_norm: Positive
+    clip_norm: ClipNorm
     local: LocalSgd
 
     def for_population(self, population: Population) -> Self:
         return replace(self, local=self.local.for_population(population))
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
-        start = broadcast.params
-        if broadcast.encoding is not None:  # rounding is priced for a sum in double precision
-            start = {name: value.double() for name, value in start.items()}
-        total = zeros_like(repeat_for_clients(start, batches.clients))
+        total = zeros_like(repeat_for_clients(broadcast.params, batches.clients), torch.float64)
         drawn = (rows.for_purpose(Purpose.SHARD).open().uniform(batches.sizes) * self.shards).floor()
         for shard in range(self.shards):
             shard_batches, empty = _select_shard(batches, drawn == shard)
             local = self.local.train(loss, broadcast, shard_batches, rows.for_purpose(Purpose.LOCAL, shard))
-            update = clip({name: value.to(start[name].dtype) for name, value in local.items()}, self.clip_norm)
+            update = clip({name: value.double() for name, value in local.items()}, self.clip_norm)
             total = add(total, scale_rows((~empty).double().to(batches.inputs.device), update))
         return scale(total, 1 / self.shards)
 
@@ -67,7 +64,7 @@ class Shards(LocalTrainer):
         return replace(self, shards=2, local=self.local.with_two_steps())
 
     def model_copies(self, population: Population) -> float:
-        return 2.0 + self.local.model_copies(population)
+        return 6.0 + self.local.model_copies(population)
 
     def longest_update(self, population: Population) -> float:
         """An empty shard sends nothing."""

@@ -13,7 +13,7 @@ from discreet.data.federation import Federation
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import BlockSum, Simulation
 from discreet.experiment.job import Job
-from discreet.params import Params, scale
+from discreet.params import Params, round_to_types, scale
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.wording import round_up
 from discreet.randomness.streams import RunKey
@@ -65,7 +65,8 @@ class ServerView:
         else:
             block, uploads = next(iter(sent))
             seen = {name: value[block.index(0)] for name, value in uploads.rows.items() if name in job.params}
-        return scale(algorithm.sparsifier.expand(seen, broadcast.announcement), -1.0)
+        update = algorithm.sparsifier.expand(seen, broadcast.announcement)
+        return scale(round_to_types(update, job.params), -1.0)
 
 
 def server_views(job: Job, guarantee: Guarantee | None) -> Sequence[ServerView]:

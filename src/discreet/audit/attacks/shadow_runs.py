@@ -19,7 +19,7 @@ from discreet.engines.embedded import EmbeddedEngine, fitting_block_size
 from discreet.engines.engine import Simulation
 from discreet.engines.engine_table import Embedded
 from discreet.experiment.job import Job
-from discreet.params import ClientModels, Params
+from discreet.params import ClientModels, Params, zeros_like
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
 
@@ -90,7 +90,7 @@ class ShadowRuns:
             streams = [clients * numbers[place] + client for place, cohort in enumerate(cohorts) for client in cohort]
             models = _stack([state.params for state in states])
             broadcasts = [algorithm.broadcast(state, round) for state in states]
-            uploads = {name: torch.zeros_like(value) for name, value in models.items()}
+            uploads = zeros_like(models, torch.float64)
             if members:
                 own = ClientModels({name: value[run] for name, value in models.items()})
                 uploads = self._sum_uploads(replace(broadcasts[0], params=own), data, members, streams, run, uploads)
@@ -114,7 +114,7 @@ class ShadowRuns:
         weights = everyone[torch.tensor(members) % len(everyone)]
         with rows.seed_network():
             sent = self.job.algorithm.client_step(self.job.model.loss, broadcast, data.block(members), weights, rows)
-        return {name: value.index_add(0, run, sent.rows[name]) for name, value in zeros.items()}
+        return {name: value.index_add(0, run, sent.rows[name].double()) for name, value in zeros.items()}
 
     def _train_alone(self, number: int, federation: BlankFederation) -> ServerState:
         """Train one run, as the training loop does."""

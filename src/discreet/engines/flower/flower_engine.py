@@ -15,8 +15,9 @@ from discreet.engines.flower import signed_messages
 from discreet.engines.flower.client_calls import ClientCalls
 from discreet.engines.flower.network_session import NetworkSession
 from discreet.engines.flower.reply_order import in_order
+from discreet.engines.running_sum import RunningSum
 from discreet.engines.secure_terms import SessionPlan, check_cohort_size, plan_session
-from discreet.params import Params, add_in_place, count_values, stack_rows, unflatten, zeros_like
+from discreet.params import Params, count_values, stack_rows, unflatten, zeros_like
 from discreet.secure_sums.secagg.session_errors import BadMessage, RoundOver, TooFewClients
 
 
@@ -60,12 +61,12 @@ class FlowerEngine:
         Each is added when its turn has come, and then forgotten. All are kept only if the aggregation needs each.
         """
         if not cohort:
-            return _cohort_sum(zeros_like(broadcast.params), ())
+            return _cohort_sum(zeros_like(broadcast.params, torch.float64), ())
         here = self.calls.await_clients(cohort, 1, broadcast.round)
         body = signed_messages.encode_broadcast(broadcast.params, broadcast.announcement)
         answers = self.calls.ask("train", broadcast.round, cohort, dict.fromkeys(here, body), 1, opens=True)
         aggregation = self.algorithm.aggregation
-        summed: Params | None = None
+        running = RunningSum()
         each: list[Params] = []
         contributors = []
         for client, answer in in_order(answers, here, self.spill_folder):
@@ -77,9 +78,8 @@ class FlowerEngine:
             if aggregation.needs_each_upload:
                 each.append(row)
             else:
-                summed = row if summed is None else add_in_place(summed, row)
-        if each:
-            summed = aggregation.combine(stack_rows(each))
+                running.add({name: value[None] for name, value in row.items()})
+        summed = aggregation.combine(stack_rows(each)) if each else running.total()
         if summed is None:
             raise TooFewClients("No client answered in this round.", revealed=True)  # an update may be late
         return _cohort_sum({name: summed[name].to(_device(broadcast)) for name in summed}, tuple(contributors))
@@ -87,7 +87,12 @@ class FlowerEngine:
     def _read_update(self, client: int, answer: bytes, broadcast: Broadcast) -> Params | None:
         """Decode a client's update. Ignore or clip one that no honest client sends, so that none can spoil a round."""
         try:
-            update = signed_messages.decode_update(answer, broadcast.params, self.algorithm.mechanism.extra_values)
+            update = signed_messages.decode_update(
+                answer,
+                broadcast.params,
+                self.algorithm.mechanism.extra_values,
+                doubles=self.algorithm.may_send_doubles,
+            )
             taken = take_upload(self.algorithm, broadcast, client, update, self.simulation.population)
         except (BadMessage, OversizedUpload) as error:
             self.calls.log_problem(client, broadcast.round, type(error).__name__)

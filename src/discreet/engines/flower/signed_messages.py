@@ -6,6 +6,7 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import safetensors
 import safetensors.torch
+import torch
 from pydantic import Field
 from torch import Tensor
 
@@ -159,6 +160,10 @@ def is_like(value: Tensor, other: Tensor) -> bool:
     return value.shape == other.shape and value.dtype == other.dtype
 
 
+def _is_update_of(value: Tensor, other: Tensor, *, doubles: bool) -> bool:
+    return is_like(value, other) or (doubles and value.shape == other.shape and value.dtype == torch.float64)
+
+
 def encode_tensors(values: Params) -> bytes:
     """Encode tensors in the safetensors format."""
     copies = {name: value.detach().cpu().clone().contiguous() for name, value in values.items()}
@@ -174,8 +179,10 @@ def decode_tensors(data: bytes) -> Params:
     return tensors
 
 
-def decode_update(data: bytes, like: Params, beside: int) -> Params:
+def decode_update(data: bytes, like: Params, beside: int, *, doubles: bool = False) -> Params:
     """Decode a client's update: tensors like the model's, in its order, and `beside` further single numbers.
+
+    With `doubles` they may be doubles where the model isn't: shares of noise are added in double precision.
 
     Raises:
         BadMessage: The update does not fit the model, or is not finite.
@@ -184,7 +191,7 @@ def decode_update(data: bytes, like: Params, beside: int) -> Params:
     row = {name: tensors[name] for name in like if name in tensors}
     more = {name: value for name, value in sorted(tensors.items()) if name not in like}
     fitting = len(more) == beside and all(value.shape == () for value in more.values())
-    if not fitting or not all(name in row and is_like(row[name], like[name]) for name in like):
+    if not fitting or not all(name in row and _is_update_of(row[name], like[name], doubles=doubles) for name in like):
         raise BadMessage("It is no update of this experiment's model.")
     if not all(bool(value.isfinite().all()) for value in tensors.values()):
         raise BadMessage("The update is not finite.")
