@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("flwr")
+
 from discreet.deploy import flower_commands, online_clients, superlink
 from discreet.deploy.deployment_folder import DeploymentFolder
+from discreet.engines.flower import node_registry
 from tests.deploy.example_sites import SECURE, copy_site
 
 REGISTERED, NODES = "registered.json", "nodes.json"
@@ -29,10 +32,9 @@ def end_writes_after(size: int) -> Iterator[None]:
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DeploymentFolder:
     """A deployment whose SuperLink registers every node as number 17."""
-    tool = tmp_path / "flwr"
-    tool.write_text("#!/bin/sh\necho 'SuperNode 17 registered.'\n")
-    tool.chmod(0o700)
-    monkeypatch.setattr(flower_commands, "flower_program", lambda name: str(tool))
+    monkeypatch.setattr(
+        node_registry, "register_keys", lambda address, certificate, keys: dict.fromkeys(keys, 17).items()
+    )
     return copy_site(tmp_path, SECURE)
 
 
@@ -55,9 +57,9 @@ def test_a_write_that_ends_amid_the_list_of_registered_nodes_leaves_a_server_tha
 
 
 def test_a_write_that_ends_amid_the_numbers_of_nodes_leaves_the_old_numbers(site: DeploymentFolder) -> None:
-    online_clients.store_node_number(site, "client-0", "SuperNode 17 registered.")
+    online_clients.store_node_number(site, "client-0", 17)
     with end_writes_after(25), pytest.raises(OSError, match="too large"):
-        online_clients.store_node_number(site, "client-1", "SuperNode 18 registered.")
+        online_clients.store_node_number(site, "client-1", 18)
     assert json.loads((site.server / NODES).read_bytes()) == {"client-0": "17"}
 
 

@@ -123,17 +123,6 @@ def loopback_address(root: DeploymentFolder) -> str:
         return "127.0.0.1:0"  # port 0: nobody answers
 
 
-def start_flower(root: DeploymentFolder, *arguments: str) -> "subprocess.Popen[str]":
-    """Start the command `flwr` with these arguments. Its output can be read from the process."""
-    return subprocess.Popen(  # nosec B603 # a list of words, by no shell
-        [flower_program("flwr"), *arguments],
-        env=flower_environment(root),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
 def call_flower(root: DeploymentFolder, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """Run the command `flwr` with these arguments, and return its output. Refuse if it takes too long."""
     command, environment = [flower_program("flwr"), *arguments], flower_environment(root)

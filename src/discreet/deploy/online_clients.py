@@ -1,7 +1,6 @@
 """Which clients are online: the SuperLink knows nodes by number, and each client's number is stored at registration."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +9,6 @@ from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.durable_files import OWNER, write_durably
 
 NUMBERS_FILE = "nodes.json"
-NODE_NUMBER = re.compile(r"SuperNode (\d+) registered")  # in the output of `flwr supernode register`
 
 
 class ClientStatus(NamedTuple):
@@ -21,11 +19,10 @@ class ClientStatus(NamedTuple):
     unknown: list[str]
 
 
-def store_node_number(root: DeploymentFolder, name: str, output: str) -> None:
-    """Store the number of a client's node, read from the output of Flower's registration command."""
-    if (match := NODE_NUMBER.search(output)) is not None:
-        known = {**_node_numbers(root), name: match[1]}
-        write_durably(root.server / NUMBERS_FILE, json.dumps(known).encode(), OWNER)
+def store_node_number(root: DeploymentFolder, name: str, number: int) -> None:
+    """Store the number of a client's node, which the SuperLink gave it when it was registered."""
+    known = {**_node_numbers(root), name: str(number)}
+    write_durably(root.server / NUMBERS_FILE, json.dumps(known).encode(), OWNER)
 
 
 def node_number(root: DeploymentFolder, name: str) -> str | None:

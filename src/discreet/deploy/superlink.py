@@ -91,36 +91,19 @@ def unregister_nodes(root: DeploymentFolder, cards: list[Card], say: Callable[[s
 
 def register_nodes(root: DeploymentFolder, cards: list[Card], say: Callable[[str], None]) -> None:
     """Register the nodes of these cards at the SuperLink, except those that are registered already."""
+    from discreet.engines.flower import node_registry  # its dependencies come with the extra discreet[flower]
+
     noted = root.server / REGISTERED_FILE
     known = online_clients.read_names(noted)
-    asked = {}
-    for card in cards:
-        if known.get(card.name) == card.node_key:
-            continue
-        path = root.server / f"{card.name}.pub"
-        write_durably(path, f"{card.node_key}\n".encode())
-        arguments = ("supernode", "register", str(path), flower_commands.CONNECTION)
-        asked[card.name] = card, flower_commands.start_flower(root, *arguments)
-    answers = {name: _read_answer(process) for name, (_, process) in asked.items()}
-    for name, (card, process) in asked.items():
-        output = answers[name]
-        if process.returncode and "already" not in output.lower():
-            raise InvalidInput(f"{name} could not be registered: {flower_commands.last_line(output)}")
-        known[name] = card.node_key
-        online_clients.store_node_number(root, name, output)
+    new = {card.name: card.node_key for card in cards if known.get(card.name) != card.node_key}
+    address = flower_commands.loopback_address(root)
+    for name, number in node_registry.register_keys(address, root.server / "ca.crt", new):
+        known[name] = new[name]
+        if number is not None:
+            online_clients.store_node_number(root, name, number)
         write_durably(noted, json.dumps(known).encode(), OWNER)
         log.info("client registered", client=name)
         say(f"Registered {name}.")
-
-
-def _read_answer(process: "subprocess.Popen[str]") -> str:
-    """Wait for the output of one of Flower's commands, which is killed if it takes too long."""
-    try:
-        return process.communicate(timeout=flower_commands.ANSWER_SECONDS)[0]
-    except subprocess.TimeoutExpired:
-        process.kill()
-        late = f"\nthe SuperLink did not answer within {flower_commands.ANSWER_SECONDS:g} seconds."
-        return process.communicate()[0] + late
 
 
 def await_superlink(root: DeploymentFolder, alive: Callable[[], bool]) -> None:
