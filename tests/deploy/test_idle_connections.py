@@ -164,3 +164,9 @@ def test_addresses_of_one_ipv6_network_count_as_one() -> None:
     assert group(("2001:db8::1", 1, 0, 0)) == group(("2001:db8::ffff", 2, 0, 0)) == "2001:db8::/64"
     assert group(("::ffff:192.0.2.1", 1, 0, 0)) == group(("192.0.2.1", 1)) == "192.0.2.1"
     assert group(("fe80::1%eth0", 1, 0, 0)) == "fe80::/64"
+
+
+def test_two_hundred_clients_behind_one_address_may_each_hold_two_connections() -> None:
+    """A system often allows a process 1024 open files at first; the server may ask for more by itself."""
+    with limit_open_files(1024):
+        assert ConnectionGate.for_clients(200).most_per_address >= 400

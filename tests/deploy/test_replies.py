@@ -1,6 +1,8 @@
 """Replies that are missing, malformed or in another's name: a client spoils only its own answer."""
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ from flwr.supercore.task_identity import TaskIdentity
 from flwr.superlink.grid.http_grid import HttpGrid
 
 from discreet.engines.flower.grid_carrier import GridCarrier
+from discreet.engines.flower.held_polls import SentMark
 from discreet.engines.flower.message_content import pack
 from discreet.engines.flower.reply_deadline import ReplyDeadline
 
@@ -109,7 +112,9 @@ def exchange(link: SuperLink, enough: int = 2) -> dict[int, bytes]:
     grid = HttpGrid(token="any")
     grid.set_run(Run.create_empty(RUN))
     grid._client = link
-    carrier = GridCarrier(grid, ReplyDeadline(TIMEOUT, PATIENCE, lambda: link.now), link.sleep)
+    carrier = GridCarrier(
+        grid, ReplyDeadline(TIMEOUT, PATIENCE, lambda: link.now), SentMark(Path(os.devnull)), link.sleep
+    )
     return dict(carrier.exchange(dict.fromkeys(NODES, b"a request"), enough))
 
 

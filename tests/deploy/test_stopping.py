@@ -227,7 +227,7 @@ def test_the_card_of_a_rehearsal_says_that_one_machine_played_all(
 ) -> None:
     site = copy_site(tmp_path, PLAIN)
     settings = {"folder": str(site.folder), "name": "first", "nodes": nodes}
-    main(lambda waiting: connect_nodes(tmp_path, site, []), settings, lambda text: None)
+    main(lambda waiting, sent: connect_nodes(tmp_path, site, []), settings, lambda text: None)
     assert json.loads(site.end_file("first").read_text())["exit_code"] == 0
     words = card(site.run("first"))
     assert said in words

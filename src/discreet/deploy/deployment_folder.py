@@ -35,6 +35,11 @@ class DeploymentFolder:
     def key_dir(self) -> Path:
         return self.server / "keys"
 
+    @property
+    def sent_mark(self) -> Path:
+        """The file by which a run tells the proxy that it has sent messages."""
+        return self.server / "sent"
+
     def run(self, name: str) -> Path:
         """Return the run directory of the run `name`. Refuse a name that is not letters, digits, - and _."""
         if not name.replace("-", "").replace("_", "").isalnum():

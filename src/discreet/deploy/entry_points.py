@@ -13,6 +13,7 @@ from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.run_refusals import record_refusals
 from discreet.durable_files import OWNER, write_durably
 from discreet.engines.flower.carrier import Carrier, Responder
+from discreet.engines.flower.held_polls import SentMark
 from discreet.engines.flower.reply_deadline import ReplyDeadline
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.log_output import environment_settings, write_logs
@@ -21,11 +22,13 @@ from discreet.trust import Trust
 SUBMIT = "Start the run with `discreet deploy submit`, which asks whether you trust it."
 
 
-def main(carrier: Callable[[ReplyDeadline], Carrier], config: Mapping[str, Any], say: Callable[[str], None]) -> None:
+def main(
+    carrier: Callable[[ReplyDeadline, SentMark], Carrier], config: Mapping[str, Any], say: Callable[[str], None]
+) -> None:
     """Train the run that Flower's run configuration names, and write how it ended for `discreet deploy submit`.
 
     Args:
-        carrier: Builds a carrier with this deadline.
+        carrier: Builds a carrier with this deadline, which advances this mark.
         config: Flower's run configuration: `folder`, `name`, `trusted` (digests of the code that may run here) and, in
             a simulation, `nodes`.
         say: Logs a line.
@@ -43,11 +46,14 @@ def main(carrier: Callable[[ReplyDeadline], Carrier], config: Mapping[str, Any],
         raise  # so that Flower marks the run as failed
 
 
-def _run_and_report(run: DeployedRun, carrier: Callable[[ReplyDeadline], Carrier], say: Callable[[str], None]) -> None:
+def _run_and_report(
+    run: DeployedRun, carrier: Callable[[ReplyDeadline, SentMark], Carrier], say: Callable[[str], None]
+) -> None:
     end = run.root.end_file(run.name)
     try:
         engine = AppFolder.open(run.root.app).engine
-        outcome = run.train(carrier(ReplyDeadline(timeout=engine.timeout, patience=engine.patience)), say)
+        waiting = ReplyDeadline(timeout=engine.timeout, patience=engine.patience)
+        outcome = run.train(carrier(waiting, SentMark(run.root.sent_mark)), say)
     except DiscreetError as error:
         write_durably(end, json.dumps({"error": str(error), "exit_code": error.exit_code}).encode(), OWNER)
         raise

@@ -10,6 +10,7 @@ from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.executor_watch import ExecutorWatch
 from discreet.deploy.request_limit import read_request_limit
 from discreet.deploy.revoked_keys import AdmittedKeys
+from discreet.engines.flower.held_polls import SentMark
 from discreet.errors import DiscreetError
 from discreet.log_output import environment_settings, write_logs
 
@@ -32,7 +33,7 @@ def run_server(root: DeploymentFolder, listen: str) -> int:
     with (
         deployment_lock.lock_deployment(root) as held,
         front_proxy.bind_port(listen, port) as door,
-        front_proxy.run_proxy(door, inner, tls, keys, limit) as is_open,
+        front_proxy.run_proxy(door, inner, tls, keys, limit, SentMark(root.sent_mark)) as is_open,
         superlink.run_superlink(root, flower_commands.superlink_command(root, inner), held) as process,
     ):
         executor = ExecutorWatch(process.pid)

@@ -47,13 +47,10 @@ class ConnectionGate:
 
     @classmethod
     def for_clients(cls, clients: int) -> "ConnectionGate":
-        """Return a gate for so many clients' nodes, within the open files that this process may have.
-
-        A request needs two: one from the client and one to the SuperLink.
-        """
-        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        most = max(8, (files - OTHER_FILES) // 2)
-        return cls(most, min(SPARE_CONNECTIONS + CLIENT_CONNECTIONS * clients, most // 2))
+        """Return a gate for so many clients' nodes, within the open files that this process may have."""
+        wanted = SPARE_CONNECTIONS + CLIENT_CONNECTIONS * clients
+        most = max(8, _allow_files(2 * wanted + OTHER_FILES) - OTHER_FILES)
+        return cls(most, min(wanted, most // 2))
 
     def admit(self, connection: "GatedConnection") -> bool:
         """Count a new connection, which may end the one that has waited longest. Returns whether there is room."""
@@ -181,6 +178,15 @@ class GatedServer(uvicorn.Server):  # type: ignore[misc]
     def _create_connection(self) -> GatedConnection:
         http = TimedHttp(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
         return GatedConnection(self._gate, http, self.config.ssl)
+
+
+def _allow_files(wanted: int) -> int:
+    """Let this process open so many files if the system allows it. Returns how many it may open now."""
+    files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files < wanted and (most == resource.RLIM_INFINITY or files < most):
+        files = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
+    return files
 
 
 def _address_group(peer: Any) -> str:

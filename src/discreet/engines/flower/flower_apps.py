@@ -11,12 +11,13 @@ from flwr.supercore import log
 
 from discreet.engines.flower.carrier import LOG_PREFIX, Carrier, Responder
 from discreet.engines.flower.grid_carrier import GridCarrier
+from discreet.engines.flower.held_polls import SentMark
 from discreet.engines.flower.message_content import pack, unpack
 from discreet.engines.flower.parent_process import end_with_parent
 from discreet.engines.flower.reply_deadline import ReplyDeadline
 
 Say: TypeAlias = Callable[[str], None]
-Main: TypeAlias = Callable[[Callable[[ReplyDeadline], Carrier], Mapping[str, Any], Say], None]
+Main: TypeAlias = Callable[[Callable[[ReplyDeadline, SentMark], Carrier], Mapping[str, Any], Say], None]
 
 OpenResponder: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any], Say], Responder]
 
@@ -27,7 +28,7 @@ def server_app(main: Main) -> ServerApp:
 
     def run(grid: Grid, context: Context) -> None:
         end_with_parent()
-        main(lambda waiting: GridCarrier(grid, waiting), context.run_config, _say)
+        main(lambda waiting, sent: GridCarrier(grid, waiting, sent), context.run_config, _say)
 
     app.main()(run)
     return app

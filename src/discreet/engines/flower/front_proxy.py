@@ -27,6 +27,7 @@ from flwr.supercore.date import now
 from flwr.supercore.primitives.asymmetric import bytes_to_public_key, public_key_to_bytes, verify_signature
 
 from discreet.engines.flower.connection_gate import ConnectionGate, GatedServer
+from discreet.engines.flower.held_polls import HOLD_HEADER, POLL_PATH, HeldPolls, SentMark
 from discreet.errors import InvalidInput
 from discreet.logs import get_log
 
@@ -38,6 +39,7 @@ FLEET_CALLS = (  # not (un)register: the server's operator does that
 )
 ALLOWED_PATHS = frozenset(f"/v1/fleet/{call}" for call in FLEET_CALLS)
 MAX_REQUEST_BYTES = 2**30  # where no smaller limit is known; an object is sent in one request
+BACKEND_CONNECTIONS = 12  # to the SuperLink, whose database answers 15 calls at once; further calls wait here
 SILENCE_SECONDS = 30.0  # at most, between two pieces of a request
 # headers about one connection, which must not be forwarded to the other
 CONNECTION_HEADERS = frozenset(
@@ -58,16 +60,20 @@ class FrontProxy:
         backend: Client of the SuperLink.
         keys: Public keys of the clients' nodes, asked anew for each request.
         max_bytes: Most bytes of a request.
+        polls: Holds polls for messages; None forwards each at once.
     """
 
     backend: httpx.AsyncClient
     keys: Collection[bytes]
     max_bytes: int = MAX_REQUEST_BYTES
+    polls: HeldPolls | None = None
 
     async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         admitted = await self._admit(scope, receive)
+        if isinstance(admitted, bytes) and not await self._await_news(scope, receive):
+            return
         reply = _empty_reply(admitted) if isinstance(admitted, int) else await self._forward(scope, admitted)
         if isinstance(admitted, int):
             log.debug("call refused", status=admitted)
@@ -102,6 +108,14 @@ class FrontProxy:
             return False
         recent = -SYSTEM_TIME_TOLERANCE < age < TIMESTAMP_TOLERANCE + SYSTEM_TIME_TOLERANCE
         return recent and key in self.keys and verify_signature(bytes_to_public_key(key), timestamp, signature)
+
+    async def _await_news(self, scope: Event, receive: Receive) -> bool:
+        """Hold a poll while the server has nothing to say. Returns whether the node is still there."""
+        if self.polls is None or scope["path"] != POLL_PATH:
+            return True
+        headers = dict(scope["headers"])
+        node = headers[FLEET_HTTP_PUBLIC_KEY_HEADER.encode()]
+        return await self.polls.wait(node, headers.get(HOLD_HEADER.encode(), b""), receive)
 
     async def _read_body(self, receive: Receive) -> bytes | None:
         """Read the whole body, None if it is too long."""
@@ -179,8 +193,11 @@ def run_proxy(
     certificates: TlsFiles,
     keys: Collection[bytes],
     max_bytes: int = MAX_REQUEST_BYTES,
+    mark: SentMark | None = None,
 ) -> Iterator[Callable[[], bool]]:
     """Run the proxy while the block lasts. It takes requests of at most `max_bytes` that one of `keys` has signed.
+
+    Nodes' polls are held until `mark` shows that the server has sent messages; without it, they are forwarded at once.
 
     Yields:
         A function that says whether the proxy is still running.
@@ -189,12 +206,12 @@ def run_proxy(
         base_url=f"https://{superlink}",
         verify=ssl.create_default_context(cafile=str(certificates.authority)),
         timeout=httpx.Timeout(2 * SILENCE_SECONDS, pool=None),
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+        limits=httpx.Limits(max_connections=BACKEND_CONNECTIONS, max_keepalive_connections=BACKEND_CONNECTIONS),
         trust_env=False,
     )
     server = GatedServer(
         uvicorn.Config(
-            FrontProxy(backend, keys, max_bytes),
+            FrontProxy(backend, keys, max_bytes, None if mark is None else HeldPolls(mark)),
             ssl_certfile=str(certificates.own),
             ssl_keyfile=str(certificates.key),
             loop="asyncio",

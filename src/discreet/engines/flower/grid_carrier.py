@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from flwr.app import Message
 from flwr.serverapp import Grid
 
+from discreet.engines.flower.held_polls import SentMark
 from discreet.engines.flower.message_content import pack
 from discreet.engines.flower.replies import Replies
 from discreet.engines.flower.reply_deadline import ReplyDeadline
@@ -20,10 +21,16 @@ MESSAGE_TYPE = "query"  # one of Flower's message types; our own kind is in the 
 
 @dataclass(frozen=True)
 class GridCarrier:
-    """A carrier over Flower's Grid, which waits for replies as `waiting` says."""
+    """A carrier over Flower's Grid.
+
+    Attributes:
+        waiting: How long it waits for replies.
+        sent: Tells the proxy that messages were sent, for which nodes' polls are held.
+    """
 
     grid: Grid
     waiting: ReplyDeadline
+    sent: SentMark
     sleep: Callable[[float], None] = time.sleep
 
     def nodes(self) -> list[int]:
@@ -39,6 +46,7 @@ class GridCarrier:
             if node in there
         ]
         pushed = set(self.grid.push_messages(messages))
+        self.sent.advance()
         nodes = {message.metadata.message_id: message.metadata.dst_node_id for message in messages}
         replies = Replies(self.grid, {name: node for name, node in nodes.items() if name in pushed})
         is_over, last_reply = waiting.start(len(replies.awaited), enough), waiting.clock()

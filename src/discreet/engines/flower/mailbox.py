@@ -24,7 +24,6 @@ from flwr.supercore.inflatable.inflatable_object import (
 )
 from flwr.supercore.inflatable.inflatable_protobuf_utils import make_push_object_fn_protobuf
 from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, push_objects
-from flwr.supercore.task_identity import TaskIdentity
 from flwr.supernode.fleet_http_client import FleetHttpClient
 
 from discreet.engines.flower.announced_messages import AnnouncedMessage
@@ -58,6 +57,10 @@ class Mailbox:
             for proto, tree in zip(response.messages_list, response.message_object_trees, strict=True):
                 message = AnnouncedMessage.read(proto, tree)
                 self._announced.append(PendingMessage(message, self.clock() + message.ttl))
+
+    def has_pending(self) -> bool:
+        """Whether a message was announced and is not answered yet."""
+        return bool(self._announced)
 
     def answer_pending(self) -> bool:
         """Answer every message that has arrived in full. Returns whether one was answered or dropped."""
@@ -93,7 +96,6 @@ class Mailbox:
         request = unpack(message)
         if request is None:
             return  # not one of ours: no answer
-        TaskIdentity.run_id, TaskIdentity.node_id = announced.run, self.node.node_id  # which a Message is built from
         self._send(Message(pack(self.answer(request)), reply_to=message))
 
     def _send(self, reply: Any) -> None:

@@ -29,6 +29,7 @@ from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
 from discreet.engines.flower.carrier import Responder
+from discreet.engines.flower.held_polls import HOLD_HEADER, MAX_HOLD_SECONDS, POLL_PATH
 from discreet.engines.flower.mailbox import Mailbox
 from discreet.errors import InvalidInput
 from discreet.logs import get_log
@@ -71,7 +72,8 @@ def run_node(place: SuperLinkAddress, answer: Responder, say: Callable[[str], No
     Raises:
         InvalidInput: The server refuses this node or has another certificate.
     """
-    with _connect(place) as (client, public):
+    hold = HoldRequest()
+    with _connect(place, hold) as (client, public):
         node = Node(node_id=_activate_node(client, public, place, say))
         log.info("node connected", address=place.address, node=node.node_id)
         say(f"Connected to {place.address} as node {node.node_id}.")
@@ -80,6 +82,7 @@ def run_node(place: SuperLinkAddress, answer: Responder, say: Callable[[str], No
         try:
             last_message, link, box = time.monotonic(), ServerLink(place, say), Mailbox(client, node, answer, say)
             while True:
+                asked = time.monotonic()
                 response = link.messages(client, node)
                 if response is None:
                     time.sleep(RETRY_SECONDS)
@@ -87,12 +90,33 @@ def run_node(place: SuperLinkAddress, answer: Responder, say: Callable[[str], No
                 box.announce(response)
                 if box.answer_pending() or response.messages_list:
                     last_message = time.monotonic()
+                hold.is_wanted = not response.messages_list and not box.has_pending()
                 if not response.messages_list:
-                    time.sleep(min(LONGEST_PAUSE, max(SHORTEST_PAUSE, (time.monotonic() - last_message) / 10)))
+                    now = time.monotonic()
+                    pause = min(LONGEST_PAUSE, max(SHORTEST_PAUSE, (now - last_message) / 10))
+                    time.sleep(max(0.0, pause - (now - asked)))  # the server may have held the poll for longer
         finally:
             stop.set()
             with suppress(httpx.HTTPError):
                 client.DeactivateNode(fleet.DeactivateNodeRequest(node_id=node.node_id))
+
+
+@dataclass
+class HoldRequest:
+    """Adds to polls, while that is wanted, that the server may hold them until it has a message.
+
+    Attributes:
+        is_wanted: Whether nothing here waits for the end of the poll: no message whose bytes have not arrived, and
+            none that may follow the last one, since a poll brings only one.
+    """
+
+    is_wanted: bool = False
+
+    def intercept(self, context: Any, call_next: Callable[[Any], httpx.Response]) -> httpx.Response:
+        """Add the header, as flwr's client asks for it."""
+        if self.is_wanted and context.request.url.path == POLL_PATH:
+            context.request.headers[HOLD_HEADER] = f"{MAX_HOLD_SECONDS:g}"
+        return call_next(context)
 
 
 @dataclass
@@ -151,10 +175,10 @@ def _outdated_certificate_error(error: httpx.HTTPError, place: SuperLinkAddress)
 
 
 @contextmanager
-def _connect(place: SuperLinkAddress) -> Iterator[tuple[FleetHttpClient, bytes]]:
+def _connect(place: SuperLinkAddress, hold: HoldRequest) -> Iterator[tuple[FleetHttpClient, bytes]]:
     private = _read_private_key(place.key)
     public = private.public_key()
-    proofs = [RuntimeVersionHttpInterceptor(component_name="SuperNode"), NodeAuthHttpInterceptor(private, public)]
+    proofs = [RuntimeVersionHttpInterceptor(component_name="SuperNode"), NodeAuthHttpInterceptor(private, public), hold]
     try:
         connection = FleetHttpClient.from_server_address(
             place.address, False, str(place.certificate), interceptors=proofs
