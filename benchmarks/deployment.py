@@ -54,8 +54,8 @@ TABLE = """\
 |---|---|---|---|---|---|---|
 """
 REASONS = (
-    "The first round also finds out who is at which node, and exchanges keys for a secure session. A node asks for "
-    "messages every tenth of a second while a run lasts, and after a while of silence every two. Of a message's time "
+    "The first round also finds out who is at which node, and exchanges keys for a secure session. A node's "
+    "question for messages is held at the server until there is one. Of a message's time "
     "nearly all is Flower's: some ten calls over TLS, each signed, checked and written to the SuperLink's database. "
     "What a client itself did took 3 to 40 ms in a look at where the time goes.\n\n"
     "A stock SuperNode (`--supernode`) asks for messages every three seconds, whatever happens: a secure round with "

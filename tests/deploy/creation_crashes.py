@@ -55,7 +55,7 @@ def die_before_change(number: int, folder: Path) -> None:
 def submit(folder: Path, name: str) -> None:
     """Train the run as the server's process does, with all clients in this process."""
     site = DeploymentFolder(folder / "site")
-    run_entry_point(lambda waiting, sent: connect_nodes(folder, site, []), _settings(site, name), lambda text: None)
+    run_entry_point(lambda *_: connect_nodes(folder, site, []), _settings(site, name), lambda text: None)
     assert json.loads(site.end_file(name).read_text())["exit_code"] == 0
 
 
@@ -65,7 +65,7 @@ def create(folder: Path, name: str, number: int = 0) -> None:
     if number:
         die_before_change(number, site.server)
     with suppress(CreationEnd):
-        run_entry_point(lambda waiting, sent: CreatedWire({}), _settings(site, name), lambda text: None)
+        run_entry_point(lambda *_: CreatedWire({}), _settings(site, name), lambda text: None)
 
 
 def _settings(site: DeploymentFolder, name: str) -> dict[str, str]:

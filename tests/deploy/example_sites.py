@@ -138,6 +138,11 @@ def edit_policy(node: Path, old: str, new: str) -> None:
 Replies: TypeAlias = Iterator[tuple[int, bytes]]
 
 
+def add_shared(requests: Mapping[int, bytes], shared: bytes) -> dict[int, bytes]:
+    """Return the requests as nodes get them: each followed by the bytes that all get."""
+    return {node: own + shared for node, own in requests.items()}
+
+
 @dataclass
 class Wire:
     """A network in one process that records messages and drops them where `lost(node, number of the exchange)`."""
@@ -149,9 +154,11 @@ class Wire:
     def nodes(self) -> list[int]:
         return list(self.nodes_at)
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
+    def exchange(
+        self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf, shared: bytes = b""
+    ) -> Replies:
         number = len(self.passed)
-        asked = {node: each for node, each in requests.items() if not self.lost(node, number)}
+        asked = add_shared({node: each for node, each in requests.items() if not self.lost(node, number)}, shared)
         self.passed.append({node: (each, self.nodes_at[node].answer(each)) for node, each in asked.items()})
         return iter([(node, reply) for node, (_, reply) in self.passed[-1].items()])
 

@@ -1,5 +1,6 @@
 """Requests to a node in tests: signed as a server signs them, with the node's answer and what it counts."""
 
+import hashlib
 from pathlib import Path
 
 import torch
@@ -43,8 +44,8 @@ def are_equal(left: Params, right: Params) -> bool:
 
 
 def sign_header(head: bytes, key: bytes) -> bytes:
-    said = Writer().blob(head).to_bytes()
-    return key_agreement.sign(key, signed_messages.REQUEST_PURPOSE + said) + said
+    said = Writer().blob(head).blob(b"").to_bytes()
+    return key_agreement.sign(key, signed_messages.REQUEST_PURPOSE + said + hashlib.sha256().digest()) + said
 
 
 def open_request(wire: Wire, exchange: int, node: int, site: DeploymentFolder) -> tuple[RequestHeader, bytes, bytes]:

@@ -150,7 +150,7 @@ def test_a_budget_that_the_clients_have_spent_keeps_its_exit_code(tmp_path: Path
     codes = []
     for name in ("first", "second"):
         settings = {"folder": str(site.folder), "name": name}
-        main(lambda waiting, sent: connect_nodes(tmp_path, site, heard), settings, heard.append)
+        main(lambda *_: connect_nodes(tmp_path, site, heard), settings, heard.append)
         codes.append(json.loads(site.end_file(name).read_text())["exit_code"])
     assert codes == [0, BudgetRefused.exit_code]
 

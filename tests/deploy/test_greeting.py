@@ -17,7 +17,7 @@ from discreet.randomness.streams import RunKey
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.session_errors import BadMessage
 from discreet.secure_sums.secagg.wire import VERSION, Writer
-from tests.deploy.example_sites import PLAIN, SECURE, Replies, Wire, connect_nodes, copy_site
+from tests.deploy.example_sites import PLAIN, SECURE, Replies, Wire, add_shared, connect_nodes, copy_site
 from tests.deploy.node_requests import RequestCase, refusal
 
 OTHER = CodeVersion("0.4.0", "7" * 40, True)
@@ -92,7 +92,10 @@ def test_a_node_refuses_a_server_of_another_version_in_words(request_case: Reque
 class OlderNodeWire(Wire):
     """A network on which client 2 answers a greeting as version 1 did: without its version."""
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
+    def exchange(
+        self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf, shared: bytes = b""
+    ) -> Replies:
+        requests = add_shared(requests, shared)
         came = dict(super().exchange(requests, enough))
         return iter((came if len(self.passed) > 1 else {**came, 102: came[102][:-1]}).items())
 

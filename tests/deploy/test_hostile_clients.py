@@ -17,7 +17,17 @@ from discreet.engines.flower.flower_engine import FlowerEngine
 from discreet.engines.flower.reply_deadline import ReplyDeadline
 from discreet.params import Params, norms
 from discreet.randomness.streams import RunKey
-from tests.deploy.example_sites import CENTRAL, PLAIN, SECURE, Replies, Wire, connect_nodes, copy_site, edit_policy
+from tests.deploy.example_sites import (
+    CENTRAL,
+    PLAIN,
+    SECURE,
+    Replies,
+    Wire,
+    add_shared,
+    connect_nodes,
+    copy_site,
+    edit_policy,
+)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -28,7 +38,10 @@ class LyingWire(Wire):
 
     lie: Callable[[bytes], bytes] = lambda reply: reply
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
+    def exchange(
+        self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf, shared: bytes = b""
+    ) -> Replies:
+        requests = add_shared(requests, shared)
         came = dict(super().exchange(requests, enough))
         about, _ = signed_messages.read_request(
             requests[102], bytes.fromhex(self.nodes_at[102].client_folder.policy.server_key)
@@ -125,7 +138,10 @@ class Slow(Wire):
 
     now: list[float] = field(default_factory=lambda: [0.0])
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
+    def exchange(
+        self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf, shared: bytes = b""
+    ) -> Replies:
+        requests = add_shared(requests, shared)
         came = list(super().exchange({node: each for node, each in requests.items() if node != 102}, enough))
         waiting = ReplyDeadline(timeout=600, patience=30, clock=lambda: self.now[0]).limit_timeout(limit)
         over = waiting.start(len(requests), enough)

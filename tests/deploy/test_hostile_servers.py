@@ -21,7 +21,7 @@ from discreet.params import Params, flatten
 from discreet.randomness.streams import RunKey
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_terms import Terms
-from tests.deploy.example_sites import PLAIN, SECURE, Replies, Wire, connect_nodes, copy_site, create_site
+from tests.deploy.example_sites import PLAIN, SECURE, Replies, Wire, add_shared, connect_nodes, copy_site, create_site
 from tests.deploy.node_requests import RUN, OpenSession, count_releases, open_request, refusal
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -89,7 +89,10 @@ class TwoFacedWire(Wire):
     key: bytes = b""
     lie: Callable[[RequestHeader, Params], tuple[RequestHeader, Params]] = lambda about, params: (about, params)
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
+    def exchange(
+        self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf, shared: bytes = b""
+    ) -> Replies:
+        requests = add_shared(requests, shared)
         return super().exchange(
             {node: self._lie(each) if node == 102 else each for node, each in requests.items()}, enough
         )
@@ -105,8 +108,9 @@ class TwoFacedWire(Wire):
         params, announced = signed_messages.decode_broadcast(spread, node.learner.params)
         about, params = self.lie(about, params)
         spread = signed_messages.encode_broadcast(params, announced)
-        return signed_messages.sign_request(
-            about, signed_messages.encode_mask_request(number, members, spread), self.key
+        return (
+            signed_messages.sign_request(about, signed_messages.encode_mask_request(number, members), self.key, spread)
+            + spread
         )
 
 

@@ -22,7 +22,7 @@ from discreet.secure_sums.secagg.message_codec import encode, parse
 from discreet.secure_sums.secagg.message_signatures import SignedMessage, sign_message
 from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_messages import Masked, Message, Revealed, Shares
-from tests.deploy.example_sites import SECURE, Replies, Wire, connect_nodes, copy_site
+from tests.deploy.example_sites import SECURE, Replies, Wire, add_shared, connect_nodes, copy_site
 from tests.deploy.node_requests import count_releases
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -37,7 +37,10 @@ class LyingMemberWire(Wire):
 
     lies: Mapping[type[Message], Lie] = field(default_factory=dict)
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
+    def exchange(
+        self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf, shared: bytes = b""
+    ) -> Replies:
+        requests = add_shared(requests, shared)
         came = dict(super().exchange(requests, enough))
         if LIAR in came:
             lie = self._lie(requests[LIAR], came.pop(LIAR))

@@ -107,13 +107,13 @@ def link() -> SuperLink:
     return SuperLink()
 
 
-def exchange(link: SuperLink, enough: int = 2) -> dict[int, bytes]:
+def exchange(link: SuperLink, enough: int = 2, most: int = 2**20) -> dict[int, bytes]:
     TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = RUN, 1, 3
     grid = HttpGrid(token="any")
     grid.set_run(Run.create_empty(RUN))
     grid._client = link
     carrier = GridCarrier(
-        grid, ReplyDeadline(TIMEOUT, PATIENCE, lambda: link.now), SentMark(Path(os.devnull)), link.sleep
+        grid, ReplyDeadline(TIMEOUT, PATIENCE, lambda: link.now), SentMark(Path(os.devnull)), most, link.sleep
     )
     return dict(carrier.exchange(dict.fromkeys(NODES, b"a request"), enough))
 
@@ -183,3 +183,8 @@ def test_a_reply_counts_as_that_of_the_node_which_was_asked_whatever_it_says(lin
     """The metadata in a reply is only its sender's claim; the SuperLink has checked which message it answers."""
     link.source = lambda node: 100
     assert exchange(link) == answers(*NODES)
+
+
+def test_a_reply_with_more_bytes_than_any_of_the_run_is_as_none(link: SuperLink) -> None:
+    link.altered = lambda node, content: content + bytes(2**20 if node == 101 else 0)
+    assert exchange(link, most=1000) == answers(100, 102)

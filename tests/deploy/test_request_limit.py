@@ -16,9 +16,9 @@ from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 from discreet.deploy import server_process, superlink
 from discreet.deploy.deployed_run import DeployedRun
 from discreet.deploy.deployment_folder import DeploymentFolder
-from discreet.deploy.request_limit import LIMIT_FILE
+from discreet.deploy.request_limit import LIMIT_FILE, OTHER_BYTES, largest_message, store_request_limit
 from discreet.engines.flower import front_proxy
-from discreet.engines.flower.front_proxy import MAX_REQUEST_BYTES
+from discreet.engines.flower.message_content import MAX_BYTES, PIECE_BYTES
 from tests.deploy.example_sites import PLAIN, SECURE, connect_nodes, copy_site
 from tests.deploy.test_front_proxy import KEY, PULL, signed
 
@@ -90,9 +90,19 @@ def test_a_size_above_the_limit_is_refused_before_any_of_the_body_is_read() -> N
     assert answers[0]["status"] == 413
 
 
+def test_a_model_of_any_size_is_sent_in_requests_of_five_megabytes_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = copy_site(tmp_path, PLAIN)
+    store_request_limit(site.server, 400 * 2**20)
+    assert limit_of_server(site, monkeypatch) == PIECE_BYTES + OTHER_BYTES == 5 * 2**20
+    assert largest_message(site.server) == 400 * 2**20
+
+
 def test_a_deployment_of_an_older_version_keeps_the_limit_of_a_gibibyte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = copy_site(tmp_path, PLAIN)
     (site.server / LIMIT_FILE).unlink()
-    assert limit_of_server(site, monkeypatch) == MAX_REQUEST_BYTES
+    assert largest_message(site.server) == MAX_BYTES == 2**30
+    assert limit_of_server(site, monkeypatch) == PIECE_BYTES + OTHER_BYTES

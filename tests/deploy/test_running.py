@@ -252,7 +252,7 @@ def test_flowers_log_has_no_traceback_of_our_own_refusals(
     site = copy_site(tmp_path, SECURE)
     (site.app / "clients" / "client-0.toml").unlink()
     with pytest.raises(InvalidInput, match="no card of 'client-0'") as refusal:
-        main(lambda waiting, sent: Wire({}), {"folder": str(site.folder), "name": "first"}, lambda text: None)
+        main(lambda *_: Wire({}), {"folder": str(site.folder), "name": "first"}, lambda text: None)
     log.error("It raised an exception", exc_info=refusal.value)
     log.error("So did this", exc_info=ValueError("a fault"))
     assert "no card" not in caplog.text

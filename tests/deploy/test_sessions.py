@@ -108,7 +108,7 @@ def test_a_mask_that_is_asked_for_again_is_the_same_and_another_question_gets_no
     number, members, spread = signed_messages.decode_mask_request(body)
     params, announced = signed_messages.decode_broadcast(spread, node.learner.params)
     other = signed_messages.encode_broadcast({name: value + 1 for name, value in params.items()}, announced)
-    question = signed_messages.sign_request(about, signed_messages.encode_mask_request(number, members, other), key)
+    question = signed_messages.sign_request(about, signed_messages.encode_mask_request(number, members) + other, key)
     assert "already answered, for another broadcast" in refusal(node, question)
     assert count_releases(node) == 1
 
@@ -122,7 +122,7 @@ def test_a_mask_that_can_not_be_made_costs_nothing(open_session: OpenSession) ->
     spread = signed_messages.encode_broadcast(broadcast.params, broadcast.announcement)
     about, _, key = open_request(wire, 1, 100, site)
     about, node = replace(about, kind="mask"), wire.nodes_at[100]
-    why = refusal(node, signed_messages.sign_request(about, signed_messages.encode_mask_request(0, b"", spread), key))
+    why = refusal(node, signed_messages.sign_request(about, signed_messages.encode_mask_request(0, b"") + spread, key))
     assert "masked when the set-up is done" in why
     assert count_releases(node) == 0
     wire.lost = lambda node, number: False
@@ -132,7 +132,7 @@ def test_a_mask_that_can_not_be_made_costs_nothing(open_session: OpenSession) ->
         why = refusal(
             node,
             signed_messages.sign_request(
-                replace(about, round=1), signed_messages.encode_mask_request(number, b"", spread), key
+                replace(about, round=1), signed_messages.encode_mask_request(number, b"") + spread, key
             ),
         )
         assert f"and got {number}: a round's keys serve once" in why

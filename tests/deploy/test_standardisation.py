@@ -32,7 +32,7 @@ from discreet.experiment.configuration import experiment_file
 from discreet.privacy.events import Composed, GaussianNoise, steps
 from discreet.privacy.ledger import Ledger
 from discreet.secure_sums.secagg.session_errors import BadMessage
-from tests.deploy.example_sites import Replies, Wire, connect_nodes, edit_policy, write_experiment
+from tests.deploy.example_sites import Replies, Wire, add_shared, connect_nodes, edit_policy, write_experiment
 from tests.deploy.node_requests import RUN, refusal
 
 EXPERIMENT = """\
@@ -167,7 +167,10 @@ class LossyWire(Wire):
 
     silent: int = 102
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
+    def exchange(
+        self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf, shared: bytes = b""
+    ) -> Replies:
+        requests = add_shared(requests, shared)
         kept = {node: each for node, each in requests.items() if not (node == self.silent and self._is_lost(each))}
         return super().exchange(kept, enough, limit)
 

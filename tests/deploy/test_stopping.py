@@ -25,7 +25,16 @@ from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.privacy.ledger import Ledger
 from discreet.randomness.streams import RunKey
 from discreet.words import fill
-from tests.deploy.example_sites import PLAIN, SECURE, Replies, Wire, connect_nodes, copy_site, write_experiment
+from tests.deploy.example_sites import (
+    PLAIN,
+    SECURE,
+    Replies,
+    Wire,
+    add_shared,
+    connect_nodes,
+    copy_site,
+    write_experiment,
+)
 from tests.deploy.node_requests import are_equal
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -41,7 +50,10 @@ class RefusingWire(Wire):
     number: int = SECOND_ROUND
     silent: tuple[int, ...] = ()
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
+    def exchange(
+        self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf, shared: bytes = b""
+    ) -> Replies:
+        requests = add_shared(requests, shared)
         if len(self.passed) != self.number:
             return super().exchange(requests, enough, limit)
         self.passed.append({})
@@ -59,7 +71,10 @@ class CrashingWire(Wire):
 
     number: int = SECOND_ROUND
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
+    def exchange(
+        self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf, shared: bytes = b""
+    ) -> Replies:
+        requests = add_shared(requests, shared)
         found = super().exchange(requests, enough, limit)
         if len(self.passed) == self.number + 1:
             raise Crash
@@ -172,7 +187,10 @@ class ListeningWire(Wire):
 
     handlers: list[object] = field(default_factory=list)
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
+    def exchange(
+        self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf, shared: bytes = b""
+    ) -> Replies:
+        requests = add_shared(requests, shared)
         self.handlers.append(signal.getsignal(signal.SIGTERM))
         return super().exchange(requests, enough, limit)
 
@@ -227,7 +245,7 @@ def test_the_card_of_a_rehearsal_says_that_one_machine_played_all(
 ) -> None:
     site = copy_site(tmp_path, PLAIN)
     settings = {"folder": str(site.folder), "name": "first", "nodes": nodes}
-    main(lambda waiting, sent: connect_nodes(tmp_path, site, []), settings, lambda text: None)
+    main(lambda *_: connect_nodes(tmp_path, site, []), settings, lambda text: None)
     assert json.loads(site.end_file("first").read_text())["exit_code"] == 0
     words = card(site.run("first"))
     assert said in words

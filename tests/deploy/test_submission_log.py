@@ -39,7 +39,7 @@ def site(tmp_path: Path) -> DeploymentFolder:
 
 def by_flower(site: DeploymentFolder, heard: list[str]) -> None:
     """Call the server's part as Flower's process does."""
-    main(lambda waiting, sent: Wire({}), {"folder": str(site.folder), "name": "first"}, heard.append)
+    main(lambda *_: Wire({}), {"folder": str(site.folder), "name": "first"}, heard.append)
 
 
 def test_our_own_lines_are_passed_on_and_flowers_are_not(site: DeploymentFolder) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from discreet.deploy import request_limit
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.client_node import ClientNode
 from discreet.deploy.deployed_run import DeployedRun
@@ -23,12 +24,12 @@ SUBMIT = "Start the run with `discreet deploy submit`, which asks whether you tr
 
 
 def main(
-    carrier: Callable[[ReplyDeadline, SentMark], Carrier], config: Mapping[str, Any], say: Callable[[str], None]
+    carrier: Callable[[ReplyDeadline, SentMark, int], Carrier], config: Mapping[str, Any], say: Callable[[str], None]
 ) -> None:
     """Train the run that Flower's run configuration names, and write how it ended for `discreet deploy submit`.
 
     Args:
-        carrier: Builds a carrier with this deadline, which advances this mark.
+        carrier: Builds a carrier with this deadline, which advances this mark and takes replies of so many bytes.
         config: Flower's run configuration: `folder`, `name`, `trusted` (digests of the code that may run here) and, in
             a simulation, `nodes`.
         say: Logs a line.
@@ -47,13 +48,15 @@ def main(
 
 
 def _run_and_report(
-    run: DeployedRun, carrier: Callable[[ReplyDeadline, SentMark], Carrier], say: Callable[[str], None]
+    run: DeployedRun, carrier: Callable[[ReplyDeadline, SentMark, int], Carrier], say: Callable[[str], None]
 ) -> None:
     end = run.root.end_file(run.name)
     try:
         engine = AppFolder.open(run.root.app).engine
         waiting = ReplyDeadline(timeout=engine.timeout, patience=engine.patience)
-        outcome = run.train(carrier(waiting, SentMark(run.root.sent_mark)), say)
+        outcome = run.train(
+            carrier(waiting, SentMark(run.root.sent_mark), request_limit.largest_message(run.root.server)), say
+        )
     except DiscreetError as error:
         write_durably(end, json.dumps({"error": str(error), "exit_code": error.exit_code}).encode(), OWNER)
         raise

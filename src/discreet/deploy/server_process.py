@@ -8,7 +8,7 @@ from pathlib import Path
 from discreet.deploy import deployment_lock, flower_commands, superlink
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.executor_watch import ExecutorWatch
-from discreet.deploy.request_limit import read_request_limit
+from discreet.deploy.request_limit import largest_request
 from discreet.deploy.revoked_keys import AdmittedKeys
 from discreet.engines.flower.held_polls import SentMark
 from discreet.errors import DiscreetError
@@ -29,11 +29,10 @@ def run_server(root: DeploymentFolder, listen: str) -> int:
     tls = front_proxy.TlsFiles(server / "ca.crt", server / "server.crt", server / "server.tls.key")
     keys = AdmittedKeys(server, root.deployment.read_cards(root.app), front_proxy.public_key_bytes)
     inner = flower_commands.loopback_address(root)
-    limit = read_request_limit(server) or front_proxy.MAX_REQUEST_BYTES
     with (
         deployment_lock.lock_deployment(root) as held,
         front_proxy.bind_port(listen, port) as door,
-        front_proxy.run_proxy(door, inner, tls, keys, limit, SentMark(root.sent_mark)) as is_open,
+        front_proxy.run_proxy(door, inner, tls, keys, largest_request(server), SentMark(root.sent_mark)) as is_open,
         superlink.run_superlink(root, flower_commands.superlink_command(root, inner), held) as process,
     ):
         executor = ExecutorWatch(process.pid)

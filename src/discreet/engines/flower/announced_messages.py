@@ -16,7 +16,9 @@ from flwr.supercore.inflatable.inflatable_utils import (
     inflate_object_from_contents,
 )
 
-from discreet.engines.flower.message_content import OBJECTS
+from discreet.engines.flower.message_content import MAX_OBJECTS
+
+OTHER_BYTES = 2**16  # of an object of ours, at most, beside the bytes in it: a RecordDict lists its pieces
 
 
 @dataclass(frozen=True)
@@ -46,28 +48,34 @@ class AnnouncedMessage:
         objects = tuple(node.object_id for node in iterate_object_tree(tree))
         return cls(about.run_id, about.message_id, about.reply_to_message_id, about.ttl, objects)
 
-    def fetch_objects(self, pull: Callable[[Any], Any], node: Node) -> bool:
+    def fetch_objects(self, pull: Callable[[Any], Any], node: Node, most: int) -> bool:
         """Ask once for each missing object, with flwr's call `pull`.
 
         Returns:
             Whether all objects have arrived.
 
         Raises:
-            ObjectPullError: An object will never arrive, or the message has more objects than any of ours. Fetching
-                a million small ones would take longer than anybody waits for a message.
+            ObjectPullError: An object will never arrive, or the message has more than `most` bytes or more objects
+                than any of ours. Fetching a million small ones would take longer than anybody waits for a message.
         """
-        if len(self.objects) > OBJECTS:
+        if len(self.objects) > MAX_OBJECTS:
             raise ObjectPullError(
-                self.name, f"it has {len(self.objects)} objects, and a message of ours has {OBJECTS}."
+                self.name, f"it has {len(self.objects)} objects, and a message of ours has at most {MAX_OBJECTS}."
             )
         pull_object = make_pull_object_fn_protobuf(pull, node, self.run)
         try:
             for name in self.objects:
                 if name not in self.contents:
                     self.contents[name] = pull_object(name)
+                    self._check_size(most)
         except (ObjectUnavailableError, httpx.TransportError):
             return False
         return True
+
+    def _check_size(self, most: int) -> None:
+        size = sum(map(len, self.contents.values()))
+        if size > most + OTHER_BYTES * len(self.contents):
+            raise ObjectPullError(self.name, f"it has over {size} bytes, and may have {most}.")
 
     def confirm(self, call: Callable[[Any], Any], node: Node) -> None:
         """Confirm with flwr's call that the message has arrived."""

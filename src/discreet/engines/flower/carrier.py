@@ -15,7 +15,7 @@ class Carrier(Protocol):
         """Return the nodes that are online now."""
 
     def exchange(
-        self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf
+        self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf, shared: bytes = b""
     ) -> Iterator[tuple[int, bytes]]:
         """Send each node its request, and yield each node and its reply as soon as the reply has arrived.
 
@@ -25,4 +25,5 @@ class Carrier(Protocol):
             requests: The request for each node.
             enough: Number of replies after which the carrier waits only a short time for the others.
             limit: Most seconds to wait.
+            shared: Bytes that follow each request. They may be as large as the model, and are stored once.
         """

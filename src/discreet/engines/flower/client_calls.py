@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from discreet.algorithms.standardisation import PREPARATION
 from discreet.code_version import CodeVersion, read_code_version
@@ -130,6 +130,7 @@ class ClientCalls:
         bodies: Mapping[int, bytes],
         enough: int,
         *,
+        shared: bytes = b"",
         opens: bool = False,
     ) -> Iterator[tuple[int, bytes]]:
         """Ask clients, and yield each client and its answer as soon as the answer has arrived.
@@ -138,7 +139,8 @@ class ClientCalls:
             kind: The kind of request.
             round: The round.
             cohort: All clients of the round.
-            bodies: The request's body for each client.
+            bodies: The request's body for each client, or its beginning.
+            shared: The rest of the body, for all clients.
             enough: The fewest answers with which the round can go on.
             opens: Whether an answer reveals an update or opens a sum, even if it comes too late.
 
@@ -147,17 +149,22 @@ class ClientCalls:
                 It is raised after the last answer.
         """
         asked = {self.nodes_of_clients[client]: client for client in bodies if self.can_ask(client)}
-        requests = {node: self._request(kind, round, client, cohort, bodies[client]) for node, client in asked.items()}
+        requests = {
+            node: self._request(kind, round, client, cohort, bodies[client], shared) for node, client in asked.items()
+        }
+        replies = self.carrier.exchange(requests, enough, shared=shared)
+        sent = len(requests)
+        del requests, shared  # they may be as large as the model, as an answer may: nothing here holds one for longer
         answered = 0
         refusals: dict[int, Refusal] = {}
-        for node, reply in self.carrier.exchange(requests, enough):
-            answer = signed_messages.read_reply(reply)
-            del reply  # it may be as large as the model
-            if isinstance(answer, Refusal):
-                refusals[asked[node]] = answer
+        for node, reply in replies:
+            answer = [signed_messages.read_reply(reply)]
+            del reply
+            if isinstance(answer[0], Refusal):
+                refusals[asked[node]] = answer[0]
             else:
                 answered += 1
-                yield asked[node], answer
+                yield asked[node], cast("bytes", answer.pop())
         alike: dict[str, list[int]] = {}  # clients by the reason for which they refuse
         for client in sorted(refusals):
             alike.setdefault(refusals[client].why, []).append(client)
@@ -167,7 +174,7 @@ class ClientCalls:
             raise error(
                 f"{answered} of {len(bodies)} clients answered in {_round_name(round)}, and {enough} are needed. "
                 f"Refused by {reasons}",
-                revealed=opens and len(refusals) < len(requests),  # a client that did not answer may still do so
+                revealed=opens and len(refusals) < sent,  # a client that did not answer may still do so
             )
         for client, refusal in refusals.items():
             self.log_problem(client, round, "BudgetRefused" if refusal.spent else "RequestRefused")
@@ -271,7 +278,9 @@ class ClientCalls:
             return hello
         return None
 
-    def _request(self, kind: Kind, round: int, client: int, cohort: Sequence[int], body: bytes) -> bytes:
+    def _request(
+        self, kind: Kind, round: int, client: int, cohort: Sequence[int], body: bytes, shared: bytes = b""
+    ) -> bytes:
         about = RequestHeader(
             kind=kind,
             run=self.run,
@@ -280,7 +289,7 @@ class ClientCalls:
             client=client,
             cohort=tuple(cohort),
         )
-        return signed_messages.sign_request(about, body, self.key)
+        return signed_messages.sign_request(about, body, self.key, shared)
 
     def _waiting_message(self, away: Sequence[int], cohort: int, enough: int) -> str:
         return (

@@ -17,7 +17,7 @@ from discreet.engines.flower.parent_process import end_with_parent
 from discreet.engines.flower.reply_deadline import ReplyDeadline
 
 Say: TypeAlias = Callable[[str], None]
-Main: TypeAlias = Callable[[Callable[[ReplyDeadline, SentMark], Carrier], Mapping[str, Any], Say], None]
+Main: TypeAlias = Callable[[Callable[[ReplyDeadline, SentMark, int], Carrier], Mapping[str, Any], Say], None]
 
 OpenResponder: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any], Say], Responder]
 
@@ -28,7 +28,7 @@ def server_app(main: Main) -> ServerApp:
 
     def run(grid: Grid, context: Context) -> None:
         end_with_parent()
-        main(lambda waiting, sent: GridCarrier(grid, waiting, sent), context.run_config, _say)
+        main(lambda waiting, sent, most: GridCarrier(grid, waiting, sent, most), context.run_config, _say)
 
     app.main()(run)
     return app

@@ -64,7 +64,9 @@ class FlowerEngine:
             return _cohort_sum(zeros_like(broadcast.params, torch.float64), ())
         here = self.calls.await_clients(cohort, 1, broadcast.round)
         body = signed_messages.encode_broadcast(broadcast.params, broadcast.announcement)
-        answers = self.calls.ask("train", broadcast.round, cohort, dict.fromkeys(here, body), 1, opens=True)
+        asked = dict.fromkeys(here, b"")
+        answers = self.calls.ask("train", broadcast.round, cohort, asked, 1, shared=body, opens=True)
+        del body  # it is as large as the model
         aggregation = self.algorithm.aggregation
         running = RunningSum()
         each: list[Params] = []

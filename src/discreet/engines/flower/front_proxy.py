@@ -38,7 +38,7 @@ FLEET_CALLS = (  # not (un)register: the server's operator does that
     *("pull-object", "push-object", "confirm-message-received", "get-run", "get-fab"),
 )
 ALLOWED_PATHS = frozenset(f"/v1/fleet/{call}" for call in FLEET_CALLS)
-MAX_REQUEST_BYTES = 2**30  # where no smaller limit is known; an object is sent in one request
+MAX_REQUEST_BYTES = 2**23  # where no smaller limit is known; a large message is sent in pieces of half as many
 BACKEND_CONNECTIONS = 12  # to the SuperLink, whose database answers 15 calls at once; further calls wait here
 SILENCE_SECONDS = 30.0  # at most, between two pieces of a request
 # headers about one connection, which must not be forwarded to the other

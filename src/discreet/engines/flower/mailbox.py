@@ -23,12 +23,13 @@ from flwr.supercore.inflatable.inflatable_object import (
     no_object_id_recompute,
 )
 from flwr.supercore.inflatable.inflatable_protobuf_utils import make_push_object_fn_protobuf
-from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, push_objects
+from flwr.supercore.inflatable.inflatable_utils import ObjectPullError
 from flwr.supernode.fleet_http_client import FleetHttpClient
 
 from discreet.engines.flower.announced_messages import AnnouncedMessage
 from discreet.engines.flower.carrier import Responder
-from discreet.engines.flower.message_content import pack, unpack
+from discreet.engines.flower.message_content import MAX_BYTES, pack, unpack
+from discreet.engines.flower.object_push import push_in_turn
 
 MAX_PENDING = 16  # announced messages that have not arrived; the oldest are dropped beyond that
 
@@ -72,7 +73,7 @@ class Mailbox:
     def _is_settled(self, pending: PendingMessage) -> bool:
         """Answer the message if it has arrived. Returns whether it is answered or its time is over."""
         with self._survive_faults():
-            if not pending.message.fetch_objects(self.client.PullObject, self.node):
+            if not pending.message.fetch_objects(self.client.PullObject, self.node, MAX_BYTES):
                 return self.clock() >= pending.until
             try:
                 self._answer(pending.message)
@@ -110,8 +111,5 @@ class Mailbox:
                     clientapp_runtime_list=[0.0],
                 )
             )
-            push_objects(
-                get_all_nested_objects(reply),
-                make_push_object_fn_protobuf(self.client.PushObject, self.node, run, pushed.session_id),
-                object_ids_to_push=set(pushed.objects_to_push),
-            )
+            push = make_push_object_fn_protobuf(self.client.PushObject, self.node, run, pushed.session_id)
+            push_in_turn(get_all_nested_objects(reply), set(pushed.objects_to_push), push)

@@ -1,20 +1,52 @@
-"""Our bytes as the content of a Flower message."""
+"""Our bytes as the content of a Flower message: in pieces, each of which flwr moves and stores by itself.
+
+A model may have hundreds of megabytes. In pieces, no process between server and client ever holds more than some of
+them. flwr names an object by its hash and stores it once, so that pieces which all clients get are sent once.
+"""
+
+from collections.abc import Sequence
 
 from flwr.app import ConfigRecord, Message, RecordDict
 
-RECORD, FIELD = "discreet", "bytes"
-OBJECTS = 3  # in which flwr sends such a message: the message, its RecordDict and its ConfigRecord
+RECORD, FIELD, PLACE = "discreet", "bytes", "place"
+PIECE_BYTES = 2**22
+MAX_BYTES = 2**30  # of a message
+MAX_OBJECTS = 3 + MAX_BYTES // PIECE_BYTES  # in which flwr sends one: itself, its RecordDict and the pieces
 
 
-def pack(data: bytes) -> RecordDict:
-    """Wrap bytes in the content of a message."""
-    return RecordDict({RECORD: ConfigRecord({FIELD: data})})
+def cut_pieces(data: bytes, first: int = 0) -> list[ConfigRecord]:
+    """Cut bytes into pieces, of which the first has this place in the message. Empty bytes are no piece."""
+    view = memoryview(data)
+    begins = range(0, len(data), PIECE_BYTES)
+    return [
+        ConfigRecord({FIELD: bytes(view[begin : begin + PIECE_BYTES]), PLACE: place})
+        for place, begin in enumerate(begins, first)
+    ]
+
+
+def pack(data: bytes, shared: Sequence[ConfigRecord] = ()) -> RecordDict:
+    """Wrap bytes in the content of a message, followed by pieces that other messages have too.
+
+    Args:
+        data: The message's own bytes, in one piece if pieces are shared.
+        shared: Pieces from place 1 on.
+    """
+    own = cut_pieces(data) or [ConfigRecord({FIELD: b"", PLACE: 0})]
+    return RecordDict({f"{RECORD}-{place}": piece for place, piece in enumerate([*own, *shared])})
 
 
 def unpack(message: Message) -> bytes | None:
     """Return the bytes in a message, None if it is an error of Flower's or not one of our messages."""
     if not message.has_content():
         return None
-    record = message.content.get(RECORD)
-    data = record.get(FIELD) if isinstance(record, ConfigRecord) else None
+    content = message.content
+    pieces = [_read_piece(content.get(f"{RECORD}-{place}"), place) for place in range(len(content))]
+    whole = [piece for piece in pieces if piece is not None]
+    return b"".join(whole) if whole and len(whole) == len(pieces) else None
+
+
+def _read_piece(record: object, place: int) -> bytes | None:
+    if not isinstance(record, ConfigRecord) or record.get(PLACE) != place:
+        return None
+    data = record.get(FIELD)
     return data if isinstance(data, bytes) else None

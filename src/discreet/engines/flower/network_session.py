@@ -80,11 +80,10 @@ class NetworkSession:
         server.open_round(number, signed_messages.round_subject(round, broadcast))
         places = [place for place, client in enumerate(self.cohort) if client in here and place in server.members]
         asked = {
-            place: signed_messages.encode_mask_request(number, self._setup_messages.get(place, b""), broadcast)
-            for place in places
+            place: signed_messages.encode_mask_request(number, self._setup_messages.get(place, b"")) for place in places
         }
         try:
-            self._exchange(round_stages(signed=server.terms.has_signatures), round, asked)
+            self._exchange(round_stages(signed=server.terms.has_signatures), round, asked, broadcast)
             total = server.unmask()
         except RoundOver as lost:
             self._explain_loss(lost, round)
@@ -146,12 +145,15 @@ class NetworkSession:
             place in self.server.members or not self.calls.can_ask(client) for place, client in enumerate(self.cohort)
         )
 
-    def _exchange(self, stages: Sequence[Stage], round: int, bodies: Mapping[int, bytes]) -> None:
-        """Run these stages up to the replies of the last one; `bodies` open the first stage, by place."""
-        for stage in stages:
-            self._collect(stage, round, bodies if stage is stages[0] else self.server.close_stage())
+    def _exchange(self, stages: Sequence[Stage], round: int, bodies: Mapping[int, bytes], shared: bytes = b"") -> None:
+        """Run these stages up to the replies of the last one; `bodies` open the first stage, by place, and `shared`
+        follows each of them.
+        """
+        self._collect(stages[0], round, bodies, shared)
+        for stage in stages[1:]:
+            self._collect(stage, round, self.server.close_stage())
 
-    def _collect(self, stage: Stage, round: int, bodies: Mapping[int, bytes]) -> None:
+    def _collect(self, stage: Stage, round: int, bodies: Mapping[int, bytes], shared: bytes = b"") -> None:
         """Ask the clients at these places and pass each reply to the server when it comes, so that it holds one at a
         time. Ignore replies that it refuses.
 
@@ -159,8 +161,9 @@ class NetworkSession:
         """
         asked = {self.cohort[place]: body for place, body in bodies.items()}
         answered = 0
+        kind, enough = _request_kind(stage), self.server.terms.minimum
         for client, answer in self.calls.ask(
-            _request_kind(stage), round, self.cohort, asked, self.server.terms.minimum, opens=stage.reveals_shares
+            kind, round, self.cohort, asked, enough, shared=shared, opens=stage.reveals_shares
         ):
             answered += 1
             place = self.cohort.index(client)

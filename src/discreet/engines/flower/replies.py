@@ -16,7 +16,7 @@ from flwr.supercore.inflatable.inflatable_utils import ObjectPullError
 from flwr.superlink.grid.http_grid import HttpGrid
 
 from discreet.engines.flower.announced_messages import AnnouncedMessage
-from discreet.engines.flower.message_content import unpack
+from discreet.engines.flower.message_content import MAX_BYTES, unpack
 
 Answer: TypeAlias = tuple[int, bytes]  # the node that was asked, and what it answered
 
@@ -29,10 +29,12 @@ class Replies:
 
     Attributes:
         awaited: Messages that may still be answered, with the node that was asked.
+        max_bytes: Most bytes of a reply. One that has more is as none.
     """
 
     grid: Grid
     awaited: dict[str, int]
+    max_bytes: int = MAX_BYTES
     _announced: list[AnnouncedMessage] = field(default_factory=list)
 
     def poll(self) -> Iterator[Answer | None]:
@@ -67,7 +69,7 @@ class Replies:
     def _is_finished(self, reply: AnnouncedMessage, grid: HttpGrid) -> bool:
         """Fetch the reply. Returns whether it has arrived in full, or never will."""
         try:
-            if not reply.fetch_objects(grid._runtime_client.PullObject, grid.node):
+            if not reply.fetch_objects(grid._runtime_client.PullObject, grid.node, self.max_bytes):
                 return False
         except ObjectPullError:
             reply.contents.clear()

@@ -37,8 +37,9 @@ def in_order(
                 early.write(reply)
                 del reply
                 continue
-            yield client, reply
-            del reply
+            held = [reply]
+            del reply  # else it would be held here while it is added up
+            yield client, held.pop()
             turn = next(turns, None)
             while turn in waiting:
                 yield turn, take(turn)

@@ -54,26 +54,41 @@ class RequestHeader:
     cohort: tuple[Index, ...]
 
 
-def sign_request(about: RequestHeader, body: bytes, key: bytes) -> bytes:
-    """Encode a request, signed by the server so that the network can't change it."""
-    content = Writer().blob(json.dumps(to_plain(about)).encode()).raw(body).to_bytes()
-    return key_agreement.sign(key, REQUEST_PURPOSE + content) + content
+def sign_request(about: RequestHeader, body: bytes, key: bytes, shared: bytes = b"") -> bytes:
+    """Encode a request, signed by the server so that the network can't change it.
+
+    Args:
+        about: The header.
+        body: The beginning of the body, for this client alone.
+        key: The server's signing key.
+        shared: The rest of the body, which all clients get. It is not in the result, which it follows on the way, but
+            its digest is signed: a model is stored once for all clients.
+    """
+    own = Writer().blob(json.dumps(to_plain(about)).encode()).blob(body).to_bytes()
+    return key_agreement.sign(key, _signed_content(own, shared)) + own
+
+
+def _signed_content(own: bytes, shared: bytes | memoryview) -> bytes:
+    return REQUEST_PURPOSE + own + hashlib.sha256(shared).digest()
 
 
 def read_request(data: bytes, allowed: bytes) -> tuple[RequestHeader, bytes]:
-    """Check a request's signature by the public key `allowed`, and return its header and body.
+    """Check a request's signature by the public key `allowed`, and return its header and whole body.
 
     Raises:
         RequestRefused: The signature is not by this key.
         BadMessage: The header can't be read.
     """
-    signature, content = data[: key_agreement.SIGNATURE_BYTES], data[key_agreement.SIGNATURE_BYTES :]
-    if not key_agreement.is_signature_valid(allowed, REQUEST_PURPOSE + content, signature):
+    signature, content = data[: key_agreement.SIGNATURE_BYTES], memoryview(data)[key_agreement.SIGNATURE_BYTES :]
+    body_at = LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "little")
+    shared_at = body_at + LENGTH_BYTES + int.from_bytes(content[body_at : body_at + LENGTH_BYTES], "little")
+    signed = _signed_content(bytes(content[:shared_at]), content[shared_at:])
+    if not key_agreement.is_signature_valid(allowed, signed, signature):
         raise RequestRefused(
             "The request is not signed by the server key that this node's policy allows.",
             fix="Find out who sent it. If the server has a new key, this node's owner must enter it in policy.toml.",
         )
-    reader = Reader(content)
+    reader = Reader(bytes(content[:shared_at]))
     length = reader.number(LENGTH_BYTES)
     if length > MAX_HEADER_BYTES:
         reader.refuse(f"says in {length} bytes what it is about, and {MAX_HEADER_BYTES} are allowed")
@@ -81,7 +96,7 @@ def read_request(data: bytes, allowed: bytes) -> tuple[RequestHeader, bytes]:
         head = json.loads(reader.raw(length))
     except (ValueError, RecursionError):  # not UTF-8, not JSON, numbers too long, or lists nested too deep
         reader.refuse("does not say what it is about")
-    return from_plain(RequestHeader, head), content[LENGTH_BYTES + length :]
+    return from_plain(RequestHeader, head), b"".join([reader.blob(), content[shared_at:]])
 
 
 def encode_answer(body: bytes) -> bytes:
@@ -198,20 +213,17 @@ def decode_update(data: bytes, like: Params, beside: int, *, doubles: bool = Fal
     return row | more
 
 
-def encode_mask_request(number: int, members: bytes, broadcast: bytes) -> bytes:
-    """Encode a mask request.
+def encode_mask_request(number: int, members: bytes) -> bytes:
+    """Encode the beginning of a mask request, which the encoded broadcast follows.
 
     Args:
         number: The round of the session.
         members: The last message of the set-up if this is the session's first round, else empty.
-        broadcast: The encoded broadcast.
     """
-    return Writer().number(number, 4).blob(members).blob(broadcast).to_bytes()
+    return Writer().number(number, 4).blob(members).to_bytes()
 
 
 def decode_mask_request(body: bytes) -> tuple[int, bytes, bytes]:
-    """Decode a mask request into the three arguments of `encode_mask_request`."""
+    """Decode a mask request into the two arguments of `encode_mask_request`, and the broadcast."""
     reader = Reader(body)
-    request = reader.number(4), reader.blob(), reader.blob()
-    reader.check_end()
-    return request
+    return reader.number(4), reader.blob(), reader.rest()

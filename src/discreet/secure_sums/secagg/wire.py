@@ -88,6 +88,10 @@ class Reader:
     def blob(self) -> bytes:
         return self.raw(self.number(8))
 
+    def rest(self) -> bytes:
+        """Read all that is left."""
+        return self.raw(len(self._data) - self._at)
+
     def client(self, total: int) -> int:
         client = self.number(ID_BYTES)
         if client >= total:
