@@ -147,7 +147,8 @@ def measure(case: Case) -> results.Entry:
         submit = [DISCREET, "deploy", "submit", "site", "--name", "load"]
         done = subprocess.run(submit, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
-            sys.exit(f"The run failed: {done.stderr[-3000:]}\n{done.stdout[-3000:]}")
+            logs = [(folder / name).read_text(errors="replace") for name in ("server.log", "site/server/superlink.log")]
+            sys.exit("\n".join(["The run failed:", *(text[-3000:] for text in (done.stderr, *logs))]))
         loads.append(os.getloadavg()[0])
         rounds = [json.loads(line) for line in (folder / "site/server/runs/load/rounds.jsonl").read_text().splitlines()]
         model = model_bytes(folder)

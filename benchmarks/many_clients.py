@@ -48,14 +48,14 @@ class Traffic:
     def count(self, answer: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
         """Count what this client receives and sends. The clients of a process train one after the other."""
 
-        def counted(request: bytes) -> bytes:
+        def count_answer(request: bytes) -> bytes:
             with self._turn:
                 reply = answer(request)
                 self.received += len(request)
                 self.sent += len(reply)
                 return reply
 
-        return counted
+        return count_answer
 
 
 def _announce(connected: threading.Semaphore) -> Callable[[str], None]:

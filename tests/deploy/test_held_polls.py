@@ -32,10 +32,10 @@ def polls(tmp_path: Path) -> HeldPolls:
 
 
 def run_with(scene: Callable[[], Awaitable[Any]]) -> Any:
-    async def limited() -> Any:
+    async def play() -> Any:
         return await asyncio.wait_for(scene(), 9.0)  # less than any poll is held for that waits for nothing
 
-    return asyncio.run(limited())
+    return asyncio.run(play())
 
 
 def test_the_first_poll_of_a_node_is_not_held(polls: HeldPolls) -> None:
@@ -100,14 +100,14 @@ def test_the_poll_of_a_node_that_has_left_is_not_forwarded(tmp_path: Path) -> No
         headers = [(name.encode(), value.encode()) for name, value in {**signed(), HOLD_HEADER: "10"}.items()]
         scope = {"type": "http", "method": "POST", "path": POLL_PATH, "headers": headers}
         for _ in range(2):
-            await front(scope, Leaving().receive, ignore)
+            await front(scope, LeavingNode().receive, ignore)
         await backend.aclose()
 
     run_with(scene)
     assert len(asked) == 1  # the first poll, which was not held
 
 
-class Leaving:
+class LeavingNode:
     """A node that asks and leaves."""
 
     def __init__(self) -> None:

@@ -2,8 +2,8 @@
 
 It uses flwr 1.41's Fleet API, with TLS, node keys and heartbeats. Unlike `flower-supernode` it never fetches the app
 bundle that a server ships, so it can't run it; and it polls more often than every three seconds, which is most of a
-stock round. This file, `announced_messages.py`, `mailbox.py`, `replies.py`, `task_executor.py` and `front_proxy.py`
-depend on flwr's internals.
+stock round. This file, `announced_messages.py`, `mailbox.py`, `replies.py`, `grid_carrier.py`, `object_push.py`,
+`node_registry.py`, `task_executor.py` and `front_proxy.py` depend on flwr's internals.
 """
 
 import ssl
