@@ -45,7 +45,7 @@ def test_what_a_run_writes_beside_keys_is_for_its_owner_alone(tmp_path: Path) ->
     """An open secure sum has mask keys on disk, and a reply has an update."""
     site, heard = create_site(tmp_path, SECURE), list[str]()
     wire = connect_nodes(tmp_path, site, heard)
-    main(lambda deadline: wire, {"folder": str(site.folder), "name": "first"}, heard.append)
+    main(lambda *_: wire, {"folder": str(site.folder), "name": "first"}, heard.append)
     assert DeployedRun(site, "first").folder.exists()
     secret = [path for pattern in SECRET_FILES for path in tmp_path.rglob(pattern)]
     assert {path.name for path in secret} >= {"session", "counted", "lock", "first.ended.json", *OF_NODE}

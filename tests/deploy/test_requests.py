@@ -23,6 +23,15 @@ def test_the_request_that_the_following_spoil_is_answered(request_case: RequestC
     assert isinstance(signed_messages.read_reply(node.answer(signed_messages.sign_request(about, body, key))), bytes)
 
 
+def test_a_model_that_all_clients_get_is_signed_with_each_request(request_case: RequestCase) -> None:
+    _, _, node, about, model, key = request_case
+    own = signed_messages.sign_request(about, b"", key, shared=model)
+    changed = model[:-1] + bytes([model[-1] ^ 1])
+    assert "not signed by the server key" in refusal(node, own + changed)
+    assert "not signed by the server key" in refusal(node, own)
+    assert isinstance(signed_messages.read_reply(node.answer(own + model)), bytes)
+
+
 def test_a_server_with_another_key_is_not_heard(request_case: RequestCase) -> None:
     folder, _, node, about, body, _ = request_case
     write_signing_key(folder / "another.key")

@@ -37,7 +37,7 @@ def site_with_run(site: DeploymentFolder, tmp_path: Path) -> DeploymentFolder:
     edit_policy(tmp_path / "client-2", "minimum_cohort = 2", "minimum_cohort = 9")
     heard = list[str]()
     wire = connect_nodes(tmp_path, site, heard)
-    main(lambda deadline: wire, {"folder": str(site.folder), "name": "first"}, heard.append)
+    main(lambda *_: wire, {"folder": str(site.folder), "name": "first"}, heard.append)
     return site
 
 
