@@ -2,18 +2,21 @@
 
 from collections.abc import Callable, Mapping
 from logging import INFO
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from flwr.supercore import log
+from flwr.supercore.runtime import RuntimeHttpClient
+from flwr.superlink.grid.http_grid import HttpGrid
 
 from discreet.engines.flower.carrier import LOG_PREFIX, Carrier, Responder
 from discreet.engines.flower.grid_carrier import GridCarrier
 from discreet.engines.flower.held_polls import SentMark
 from discreet.engines.flower.message_content import pack, unpack
 from discreet.engines.flower.parent_process import end_with_parent
+from discreet.engines.flower.patient_client import PatientClient
 from discreet.engines.flower.reply_deadline import ReplyDeadline
 
 Say: TypeAlias = Callable[[str], None]
@@ -28,6 +31,8 @@ def server_app(main: Main) -> ServerApp:
 
     def run(grid: Grid, context: Context) -> None:
         end_with_parent()
+        if isinstance(grid, HttpGrid):
+            grid._client = cast("RuntimeHttpClient", PatientClient(grid._runtime_client))
         main(lambda waiting, sent, most: GridCarrier(grid, waiting, sent, most), context.run_config, _say)
 
     app.main()(run)

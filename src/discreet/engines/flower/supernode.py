@@ -3,7 +3,7 @@
 It uses flwr 1.41's Fleet API, with TLS, node keys and heartbeats. Unlike `flower-supernode` it never fetches the app
 bundle that a server ships, so it can't run it; and it polls more often than every three seconds, which is most of a
 stock round. This file, `announced_messages.py`, `mailbox.py`, `replies.py`, `grid_carrier.py`, `object_push.py`,
-`node_registry.py`, `task_executor.py` and `front_proxy.py` depend on flwr's internals.
+`patient_client.py`, `node_registry.py`, `task_executor.py` and `front_proxy.py` depend on flwr's internals.
 """
 
 import ssl
@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -31,6 +31,7 @@ from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 from discreet.engines.flower.carrier import Responder
 from discreet.engines.flower.held_polls import HOLD_HEADER, MAX_HOLD_SECONDS, POLL_PATH
 from discreet.engines.flower.mailbox import Mailbox
+from discreet.engines.flower.patient_client import PatientClient
 from discreet.errors import InvalidInput
 from discreet.logs import get_log
 
@@ -80,7 +81,8 @@ def run_node(place: SuperLinkAddress, answer: Responder, say: Callable[[str], No
         stop = threading.Event()
         threading.Thread(target=_send_heartbeats, args=(client, node, stop), daemon=True).start()
         try:
-            last_message, link, box = time.monotonic(), ServerLink(place, say), Mailbox(client, node, answer, say)
+            patient = cast("FleetHttpClient", PatientClient(client))
+            last_message, link, box = time.monotonic(), ServerLink(place, say), Mailbox(patient, node, answer, say)
             while True:
                 asked = time.monotonic()
                 response = link.messages(client, node)
