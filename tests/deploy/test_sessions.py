@@ -1,6 +1,8 @@
 """A secure sum from a client's view: for whom and on what terms it begins, what it masks, and when it ends."""
 
+import math
 import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +19,7 @@ from discreet.randomness.streams import RunKey
 from discreet.secure_sums.secagg.session_errors import TooFewClients
 from discreet.secure_sums.secagg.session_messages import SETUP
 from discreet.secure_sums.secagg.session_terms import Terms
-from tests.deploy.example_sites import SECURE, Wire, connect_nodes, copy_site, edit_policy
+from tests.deploy.example_sites import SECURE, Replies, Wire, connect_nodes, copy_site, edit_policy
 from tests.deploy.node_requests import OpenSession, are_equal, count_releases, open_request, refusal, restart
 
 MASK = 1 + len(SETUP)  # the number of the first exchange of masked vectors: it follows who is there, and the set-up
@@ -111,6 +113,25 @@ def test_a_mask_that_is_asked_for_again_is_the_same_and_another_question_gets_no
     question = signed_messages.sign_request(about, signed_messages.encode_mask_request(number, members) + other, key)
     assert "already answered, for another broadcast" in refusal(node, question)
     assert count_releases(node) == 1
+
+
+def test_a_client_whose_first_vector_was_lost_is_in_the_next_sum_of_the_session(open_session: OpenSession) -> None:
+    """The server sends it the members again, since it does not know whether they arrived."""
+    _, wire, engine, broadcast = open_session
+    heard = list[str]()
+    engine.calls.say = heard.append
+    carry = wire.exchange
+
+    def lose_one(requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
+        replies = dict(carry(requests, enough, limit))
+        if len(wire.passed) == MASK + 1:
+            del replies[100]
+        return iter(replies.items())
+
+    engine.calls.carrier.exchange = lose_one  # type: ignore[method-assign]
+    sums = [engine.gather(replace(broadcast, round=round), [0, 1, 2]).contributors for round in range(2)]
+    assert sums == [(1, 2), (0, 1, 2)]
+    assert heard == []
 
 
 def test_a_mask_that_can_not_be_made_costs_nothing(open_session: OpenSession) -> None:

@@ -284,7 +284,7 @@ class ClientNode:
         learner = self._learner_for(about)
         session, client = self._load_session(about)
         reply = client.masked_message(number)
-        if members and reply is None:
+        if members and reply is None and not client.is_set_up:  # they come again if the first vector was lost
             self._receive(about, session, client, members)
         broadcast = learner.decode_broadcast(about.round, spread)
         entry = self.journal.find_attempt(about.run, about.round, broadcast.digest.hex(), f"{session.name} {number}")

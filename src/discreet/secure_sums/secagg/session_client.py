@@ -65,6 +65,11 @@ class Client:
         return self._state.stage == "over"
 
     @property
+    def is_set_up(self) -> bool:
+        """Whether this client has accepted the members of the session."""
+        return bool(self._state.members)
+
+    @property
     def survivors(self) -> frozenset[int]:
         """The clients whose vectors are in this round's sum. Empty until this client has accepted the list."""
         return self._state.survivors
