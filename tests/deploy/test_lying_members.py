@@ -119,7 +119,7 @@ CASES = {
         seal_nonsense,
         (0, 1, 2),
         "About client-0: Client 0 dealt shares of its mask key that this client can't use: they are not sealed for "
-        "this client, round and list of keys, or not what it committed to.",
+        "this client, round and list of keys, or not what it committed to. It lies, or the server changed them.",
     ),
 }
 

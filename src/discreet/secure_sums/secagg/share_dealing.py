@@ -52,7 +52,7 @@ def open_shares(state: ClientState, table: Table, kind: SecretKind, first: int) 
         if opened is None:
             state.complaints[dealer] = (
                 f"Client {dealer} dealt shares of its {kind} that this client can't use: they are not sealed for this "
-                "client, round and list of keys, or not what it committed to."
+                "client, round and list of keys, or not what it committed to. It lies, or the server changed them."
             )
         else:
             shares[dealer] = opened
