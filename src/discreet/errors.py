@@ -1,5 +1,9 @@
 """Errors for users: each says what is wrong and what to do, and has an exit code."""
 
+import re
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
 
 def escape_controls(text: str) -> str:
     """Return the text with control characters, which could move a terminal's cursor or hide what follows, spelt out."""
@@ -7,6 +11,29 @@ def escape_controls(text: str) -> str:
         letter if letter.isprintable() or letter in "\n\t" else letter.encode("unicode_escape").decode()
         for letter in text
     )
+
+
+FEW_NAMES, NEAREST = 12, 5  # an error lists a few names in full, and of more the nearest ones
+MOST_COMPARED = 5_000  # names that are compared with the wanted one
+LONGEST_WORD = 400  # a path may be long; a cell, a value or a name that is longer is not read to its end by anybody
+
+
+def shorten_words(text: str) -> str:
+    """Return the text with the middle of each very long word left out, so that an error stays one readable sentence."""
+    return re.sub(rf"\S{{{LONGEST_WORD + 1},}}", _shorten_word, text)
+
+
+def _shorten_word(found: re.Match[str]) -> str:
+    word = found.group()
+    return f"{word[:80]}…{word[-40:]}"
+
+
+def nearest_names(names: Sequence[str], wanted: str) -> str:
+    """Return the names for an error: all of a few, and of many the most alike to the wanted one and how many others."""
+    if len(names) <= FEW_NAMES:
+        return ", ".join(name[:60] for name in names)
+    alike = sorted(names[:MOST_COMPARED], key=lambda name: -SequenceMatcher(None, wanted[:60], name[:60]).ratio())
+    return f"{', '.join(name[:60] for name in alike[:NEAREST])} and {len(names) - NEAREST} others"
 
 
 class DiscreetError(Exception):
@@ -21,7 +48,7 @@ class DiscreetError(Exception):
     exit_code = 1
 
     def __init__(self, problem: str, *, fix: str = "") -> None:
-        self.problem, self.fix = escape_controls(problem), escape_controls(fix)
+        self.problem, self.fix = (shorten_words(escape_controls(text)) for text in (problem, fix))
         super().__init__(f"{self.problem} {self.fix}".strip())
 
 

@@ -12,10 +12,11 @@ from pydantic.dataclasses import dataclass, rebuild_dataclass
 from discreet.contract import PARTS, contract_of
 from discreet.errors import InvalidInput
 from discreet.plain_signature import RecordSignature
-from discreet.validation_errors import ONE_FOR_ALL, ONE_FOR_EACH, describe_error
+from discreet.validation_errors import ONE_FOR_ALL, ONE_FOR_EACH, describe_error, describe_value
 
 T = TypeVar("T")
 _MEMBERS: dict[type, dict[str, Any]] = {}  # the members of every part as they were defined
+LEAST = 1e-300  # below 2.3e-308 a floating-point number has fewer digits, and accounting would return NaN
 PLAIN = frozenset({type(None), bool, int, float, str, tuple, dict, list})
 
 
@@ -126,6 +127,18 @@ def from_plain(kind: Any, data: Any) -> Any:
         raise InvalidInput(describe_error(error)) from None
 
 
+def check_value(name: str, kind: Any, value: Any) -> Any:
+    """Return the value of an argument as this kind, such as `Count` or a `Literal`, or refuse it by its name.
+
+    Raises:
+        InvalidInput: If the value is not valid.
+    """
+    try:
+        return from_plain(kind, value)
+    except InvalidInput as error:
+        raise InvalidInput(f"{name} {error.problem}") from None
+
+
 def to_plain(value: Any) -> Any:
     """Return the plain data from which `from_plain` builds an equal part."""
     return _adapter(type(value)).dump_python(value, mode="json")
@@ -137,7 +150,7 @@ _adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(maxsize=256)(TypeAdapter
 def _real(value: Any) -> float:
     """Return a finite number. `True`, "0.5" and NaN, which a plain float accepts, are refused."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ValueError(f"must be a number, and got {value!r}")
+        raise ValueError(f"must be a number, and got {describe_value(value)}")
     try:
         number = float(value)
     except OverflowError:
@@ -147,10 +160,18 @@ def _real(value: Any) -> float:
     return number
 
 
+def _positive(value: Any) -> float:
+    """Return a number, and refuse one so near to 0 that a floating-point number holds few of its digits."""
+    number = _real(value)
+    if 0 < number < LEAST:
+        raise ValueError(f"must be at least {LEAST}, and got {number}")
+    return number
+
+
 def _whole_number(value: Any) -> int:
     """Return a whole number; a bool or a float is refused."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise ValueError(f"must be a whole number, and got {value!r}")
+        raise ValueError(f"must be a whole number, and got {describe_value(value)}")
     return int(value)
 
 
@@ -160,7 +181,7 @@ def _number_where(convert: Callable[[Any], Any], holds: Callable[[Any], bool], a
     def check(value: Any) -> Any:
         number = convert(value)
         if not holds(number):
-            raise ValueError(f"must be {allowed}, and got {number}")
+            raise ValueError(f"must be {allowed}, and got {describe_value(number)}")
         return number
 
     return BeforeValidator(check)
@@ -169,13 +190,14 @@ def _number_where(convert: Callable[[Any], Any], holds: Callable[[Any], bool], a
 SMALLEST_NORM, LARGEST_NORM = 1e-30, 1e30  # in which float32 holds a clipped number and its inverse with all digits
 
 Real = Annotated[float, BeforeValidator(_real)]
+WholeNumber = Annotated[int, BeforeValidator(_whole_number)]
 Number: TypeAlias = Annotated[int, BeforeValidator(_whole_number)] | Annotated[float, BeforeValidator(_real)]
-Positive = Annotated[float, _number_where(_real, lambda x: x > 0, "above 0")]
 ClipNorm = Annotated[
     float, _number_where(_real, lambda x: SMALLEST_NORM <= x <= LARGEST_NORM, "between 1e-30 and 1e30")
 ]
+Positive = Annotated[float, _number_where(_positive, lambda x: x > 0, "above 0")]
 NonNegative = Annotated[float, _number_where(_real, lambda x: x >= 0, "at least 0")]
-Rate = Annotated[float, _number_where(_real, lambda x: 0 < x <= 1, "above 0 and at most 1")]
+Rate = Annotated[float, _number_where(_positive, lambda x: 0 < x <= 1, "above 0 and at most 1")]
 Share = Annotated[float, _number_where(_real, lambda x: 0 <= x < 1, "at least 0 and below 1")]
 Probability = Annotated[float, _number_where(_real, lambda x: 1e-300 <= x < 1, "at least 1e-300 and below 1")]
 Flag = Annotated[bool, Strict()]

@@ -11,6 +11,7 @@ from discreet.trust import Trust
 
 OnProgress: TypeAlias = Callable[[str, int, int], None]  # (what is computed, examples done, examples in all)
 PathLike: TypeAlias = str | Path
+LONGEST_NAME = 255  # bytes of a file's name, on all usual file systems
 
 
 def _ignore_progress(what: str, done: int, total: int) -> None:
@@ -58,13 +59,28 @@ def to_path(path: PathLike) -> Path:
     """Return the path that a caller may have written as text.
 
     Raises:
-        InvalidInput: It is neither.
+        InvalidInput: It is neither, or no file can have this name.
     """
     if not isinstance(path, str | os.PathLike):
         raise InvalidInput(
             f"A path must be text or a pathlib.Path, and got an object of the class {type(path).__name__}."
         )
-    return Path(path)
+    text = os.fspath(path)
+    if not isinstance(text, str) or not is_storable(text):
+        raise InvalidInput(f"A path must be text in UTF-8, and got {text!r:.60}.", fix="Name it otherwise.")
+    if any(len(name.encode()) > LONGEST_NAME for name in Path(text).parts):
+        raise InvalidInput(
+            f"Each name in a path must have at most {LONGEST_NAME} bytes, and got {text}.", fix="Name it otherwise."
+        )
+    return Path(text)
+
+
+def is_storable(text: str) -> bool:
+    """Return whether files of a run can hold this text: a name in another encoding than UTF-8 can't be written."""
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def optional_path(path: PathLike | None) -> Path | None:

@@ -9,6 +9,20 @@ from pydantic.dataclasses import is_pydantic_dataclass
 
 ONE_FOR_ALL, ONE_FOR_EACH = "one for all", "one for each"  # the two branches of a number per client
 BRANCHES = ("literal[", "function-", ONE_FOR_ALL, ONE_FOR_EACH)  # steps of a path that no file has
+LONGEST_VALUE = 60  # characters of a value in an error
+
+
+def describe_value(value: Any) -> str:
+    """Return a value as an error shows it: in one line, cut where it is long."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # noqa: BLE001 - a caller's own object may raise anything, and Python an error for huge numbers
+        return (
+            "a number of thousands of digits"
+            if isinstance(value, int)
+            else f"an object of the class {type(value).__name__}"
+        )
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
 
 
 def describe_error(error: ValidationError) -> str:
@@ -20,7 +34,7 @@ def describe_error(error: ValidationError) -> str:
     path = ".".join(str(step) for step in first["loc"] if not str(step).startswith(BRANCHES))
     where = ": ".join(filter(None, [error.title if error.title.isidentifier() else "", path]))
     message = _describe_problem(first)
-    got = "" if "got" in message or first["type"] == "missing" else f", and got {first['input']!r:.60}"
+    got = "" if "got" in message or first["type"] == "missing" else f", and got {describe_value(first['input'])}"
     return f"{where}: {message}{got}.".removeprefix(": ") + (f" ({len(others)} more like this.)" if others else "")
 
 
@@ -45,7 +59,7 @@ def describe_file_error(kind: type, error: ValidationError) -> str:
             kinds = [str(_tag(record)) for record in _records(_follow(kind, first["loc"])[1])]
             return f"{where} needs a kind; there are: {', '.join(kinds)}."
         case "dataclass_type":
-            return f"{where or 'The experiment'} must be a table, and got {first['input']!r:.60}."
+            return f"{where or 'The experiment'} must be a table, and got {describe_value(first['input'])}."
         case _:
             return describe_error(error).removeprefix(f"{kind.__name__}: ")
 
@@ -55,7 +69,7 @@ def _describe_problem(problem: Any) -> str:
     context = problem.get("ctx", {})
     match problem["type"]:
         case "union_tag_invalid":
-            return f"kind must be one of {context['expected_tags']}, and got {context['tag']!r}"
+            return f"kind must be one of {context['expected_tags']}, and got {describe_value(context['tag'])}"
         case "union_tag_not_found":
             return "kind is missing"
         case "literal_error":

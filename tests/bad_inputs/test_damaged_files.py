@@ -1,6 +1,5 @@
 """A damaged file gets one sentence and its documented exit code from every command, and nothing is written."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,22 +9,6 @@ from tests.bad_inputs.damaged_files import DAMAGES, FOLDER, LOOP, Case, cases
 from tests.bad_inputs.stage import Stage
 
 CASES = list(cases())
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    folder = tmp_path_factory.mktemp("stage")
-    (folder / "here").mkdir()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder / "here")
-        patch.setenv("XDG_STATE_HOME", str(folder / "here" / "state"))
-        yield Stage.build(folder)
-
-
-@pytest.fixture
-def stage(template: Stage) -> Stage:
-    template.restore()
-    return template
 
 
 def damage_file(path: Path, damage: str) -> None:

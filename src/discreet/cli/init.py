@@ -10,6 +10,7 @@ from discreet.cli.output import Json, emit
 from discreet.errors import InvalidInput
 from discreet.paths import write_new_file
 
+DEFAULT_RANGES = Path("ranges.toml")
 EPILOG = """\b
 Examples:
   discreet init
@@ -33,7 +34,7 @@ def init(
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column to predict.")] = None,
     ranges: Annotated[
         Path, typer.Option(metavar="TOML", help="File with the publicly known ranges of the columns.")
-    ] = Path("ranges.toml"),
+    ] = DEFAULT_RANGES,
     unit: Annotated[
         str,
         typer.Option(
@@ -56,13 +57,15 @@ def init(
         raise InvalidInput("--client and --label need a table.", fix="Name it with --table.")
     if table is None and (unit, against) != ("example", "server"):
         raise InvalidInput("--unit and --against need a table.", fix="Name it with --table.")
+    if table is None and ranges != DEFAULT_RANGES:
+        raise InvalidInput("--ranges needs a table.", fix="Name it with --table.")
     view = parse_view(against)
+    found = next((path for path in (file.parent / ranges, ranges) if path.is_file()), None)
     text = starter_file(table, client, label, ranges, beside=file.parent, unit=parse_unit(unit), against=view)
     write_new_file(file, experiment_schema.DIRECTIVE + text)
     schema = file.parent / experiment_schema.NAME
     experiment_schema.write_schema(schema)
     steps = [f"discreet plan {file}", f"discreet run {file}"]
-    found = next((path for path in (file.parent / ranges, ranges) if path.is_file()), None)
     is_new = found is None
     if table is not None:
         option = "--write-ranges" if is_new else "--ranges"

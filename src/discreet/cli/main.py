@@ -1,5 +1,6 @@
 """The `discreet` command: all subcommands, and the one place where errors become messages and exit codes."""
 
+import errno
 import os
 import sys
 import traceback
@@ -34,8 +35,10 @@ from discreet.cli.help_page import use_plain_help
 from discreet.cli.log_options import add_log_options
 from discreet.cli.output import emit, print_error
 from discreet.code_version import read_code_version
-from discreet.errors import DiscreetError, InvalidInput
+from discreet.errors import DiscreetError, InvalidInput, shorten_words
 from discreet.extras import missing_extra
+from discreet.paths import is_storable
+from discreet.validation_errors import describe_value
 from discreet.words import check_language
 
 EPILOG = """\b
@@ -128,6 +131,7 @@ def run(arguments: Sequence[str]) -> int:
     """
     as_json = "--json" in arguments
     try:
+        _check_text(arguments)
         code = _dispatch(arguments)
     except BrokenPipeError:  # the reader closed the pipe
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - Python flushes stdout when it exits
@@ -144,6 +148,15 @@ def run(arguments: Sequence[str]) -> int:
         print_error("Interrupted", said, 1, as_json=as_json)
         return 1
     return code
+
+
+def _check_text(arguments: Sequence[str]) -> None:
+    """Refuse what no file of a run could name, before anything is computed or written."""
+    for argument in arguments:
+        if not is_storable(argument):
+            raise InvalidInput(
+                f"The command line must be text in UTF-8, and got {describe_value(argument)}.", fix="Name it otherwise."
+            )
 
 
 def _dispatch(arguments: Sequence[str]) -> int:
@@ -164,6 +177,7 @@ HOW_TO_GO_ON = {
     "tune": "In the mode compose the same command continues the search, at the trial that was interrupted; in the mode "
     "random nothing leaves, and what was reserved stays spent.",
 }
+IMPOSSIBLE_PATHS = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR)  # wherever they are found, the path was wrong input
 INTERRUPTED = 130  # the exit code that typer returns after a keyboard interrupt
 
 
@@ -174,11 +188,18 @@ def _explain_error(error: Exception) -> tuple[str, str, int]:
             return _explain_error(missing)
         case DiscreetError():
             return type(error).__name__, str(error), error.exit_code
+        case OSError() if error.filename is not None and error.errno in IMPOSSIBLE_PATHS:
+            return _explain_error(
+                InvalidInput(f"There can be no file at {error.filename} ({error.strerror}).", fix="Name another path.")
+            )
+        case OSError() if error.filename is not None:
+            problem = shorten_words(f"{error.filename} could not be read or written ({error.strerror}).")
+            return type(error).__name__, f"{problem} Check who may use it, and whether its disk has room.", 1
         case click.UsageError() if error.ctx is not None:
-            problem = " ".join(error.format_message().split())
+            problem = shorten_words(" ".join(error.format_message().split()))
             return "InvalidInput", f"{problem} See: {error.ctx.command_path} --help", InvalidInput.exit_code
         case click.ClickException():
-            return "InvalidInput", " ".join(error.format_message().split()), InvalidInput.exit_code
+            return "InvalidInput", shorten_words(" ".join(error.format_message().split())), InvalidInput.exit_code
         case _:
-            line = " ".join(f"{type(error).__name__}: {error}".split())
+            line = shorten_words(" ".join(f"{type(error).__name__}: {error}".split()))
             return type(error).__name__, f"Unexpected {line} (Set DISCREET_TRACEBACK=1 to see where.)", 1

@@ -14,7 +14,7 @@ from discreet.deploy.deployment import FIRST_MEMBERSHIP, Deployment, read_record
 from discreet.deploy.flower_bundle import BUNDLE_FILES
 from discreet.engines.engine_table import Flower
 from discreet.engines.flower.client_calls import Member
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, nearest_names
 from discreet.experiment.configuration.experiment_file import Experiment, Source
 from discreet.part import to_plain
 from discreet.paths import Paths
@@ -155,7 +155,9 @@ class AppFolder:
         """Return the number of the client `name`."""
         names = [client.name for client in self.deployment.clients]
         if name not in names:
-            raise InvalidInput(f"{name!r} is not a client of this deployment.", fix=f"Name one of {', '.join(names)}.")
+            raise InvalidInput(
+                f"{name!r} is not a client of this deployment.", fix=f"Name one of {nearest_names(names, name)}."
+            )
         return names.index(name)
 
     def _importable_files(self) -> Iterator[str]:

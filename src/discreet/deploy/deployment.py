@@ -1,6 +1,7 @@
 """The public facts of a deployment: the clients and the server's address. Imports nothing heavy."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -110,8 +111,8 @@ class Card:
 def check_distinct_names(clients: Iterable[DeclaredClient]) -> None:
     """Refuse two clients of the same name."""
     names = [client.name for client in clients]
-    if len(set(names)) < len(names):
-        raise InvalidInput(f"Clients must have different names, and got {', '.join(names)}.")
+    if repeated := [name for name, times in Counter(names).items() if times > 1]:
+        raise InvalidInput(f"Clients must have different names, and got {repeated[0]!r} more than once.")
 
 
 def read_record(kind: Any, path: Path) -> Any:

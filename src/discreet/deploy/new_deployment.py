@@ -167,13 +167,18 @@ def _draft_folder(folder: Path) -> Iterator[Path]:
     draft.rmdir()
 
 
-def _check_address(address: str) -> None:
-    """Refuse an address that certificates or Flower would fail on later."""
-    host, _, port = address.rpartition(":")
-    if not HOST.fullmatch(host):
+def check_host(host: str) -> None:
+    """Refuse what is neither a host name nor an IPv4 address."""
+    if not HOST.fullmatch(host) or any(len(label) not in range(1, 64) for label in host.split(".")):
         raise InvalidInput(
             f"The host must be a name or an IPv4 address, and got {host!r}.", fix="Set the port with --port."
         )
+
+
+def _check_address(address: str) -> None:
+    """Refuse an address that certificates or Flower would fail on later."""
+    host, _, port = address.rpartition(":")
+    check_host(host)
     if not port.isdecimal() or int(port) not in PORTS:
         raise InvalidInput(f"The port must be between {PORTS[0]} and {PORTS[-1]}, and got {port}.")
 

@@ -138,11 +138,13 @@ def server(
     """
     from discreet.deploy import flower_commands, superlink
     from discreet.deploy.health_server import serve_health
+    from discreet.deploy.new_deployment import check_host
     from discreet.deploy.revoked_keys import is_revoked
     from discreet.deploy.server_health import ServerHealth
 
     root = open_deployment(folder)
     address = root.deployment.address.rpartition(":")[0]
+    check_host(listen or address)
     superlink.write_connection(root)
     cards = [card for card in root.deployment.read_cards(root.app) if not is_revoked(root.server, card)]
     os.umask(0o077)  # runs, keys and the SuperLink's state are private

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, nearest_names
 
 Bytes = NDArray[np.uint8]
 
@@ -79,8 +79,9 @@ def read_npz(content: bytes, name: str, *wanted: str) -> list[NDArray[Any]]:
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             if lacking := [array for array in wanted if array not in arrays]:
+                held = nearest_names(list(arrays), lacking[0]) or "none"
                 raise InvalidInput(
-                    f"{name} lacks the array {lacking[0]!r}, and has {', '.join(arrays) or 'none'}.",
+                    f"{name} lacks the array {lacking[0]!r}, and has {held}.",
                     fix=f"It needs {', '.join(wanted)}.",
                 )
             return [arrays[array] for array in wanted]

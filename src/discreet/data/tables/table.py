@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, nearest_names
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 
@@ -66,7 +66,8 @@ class Table:
         """Return the index of a column, and refuse a name that the table doesn't have."""
         if name not in self.columns:
             raise InvalidInput(
-                f"{self.path} has no column {name!r} for the {purpose}.", fix=f"Its columns: {', '.join(self.columns)}."
+                f"{self.path} has no column {name!r} for the {purpose}.",
+                fix=f"Its columns: {nearest_names(self.columns, name)}.",
             )
         return self.columns.index(name)
 

@@ -12,7 +12,7 @@ from discreet.data.tables.column_kinds import InputColumn, Range, Values
 from discreet.data.tables.file_reader import as_csv_text
 from discreet.data.tables.table import Cells, Chunk, Table, list_names
 from discreet.data.tables.table_encoding import encode_inputs, encode_targets
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, nearest_names
 from discreet.part import part
 
 
@@ -63,7 +63,7 @@ class TableColumns:
         if self.label not in table.columns:
             raise InvalidInput(
                 f"{table.path} lacks the label, column {self.label!r}.",
-                fix=f"Its columns: {', '.join(table.columns)}.",
+                fix=f"Its columns: {nearest_names(table.columns, self.label)}.",
             )
         label, inputs = table.columns.index(self.label), list(self.encode(table))
         if not inputs:
@@ -166,4 +166,4 @@ def _explain_columns(missing: Sequence[str], table: Table) -> str:
     other_case = {name.casefold(): name for name in table.columns}
     if (name := missing[0]).casefold() in other_case:
         return f"It has {other_case[name.casefold()]!r}: names must be the same in upper and lower case."
-    return f"Its columns: {list_names(table.columns, 20)}."
+    return f"Its columns: {nearest_names(table.columns, name)}."

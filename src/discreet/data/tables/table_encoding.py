@@ -15,7 +15,7 @@ from discreet.data.tables.column_kinds import DateRange, InputColumn, Range, Val
 from discreet.data.tables.person_rows import PersonRows
 from discreet.data.tables.ranges import Ranges
 from discreet.data.tables.table import Chunk, Table, as_texts, is_missing
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, nearest_names
 from discreet.lazy_torch import Tensor, torch
 from discreet.privacy.release import Person
 
@@ -62,7 +62,7 @@ class Encoding:
         if stray := [name for name in known if name not in table.columns]:
             raise InvalidInput(
                 f"The ranges name column {stray[0]!r}, which {table.path} doesn't have.",
-                fix=f"Its columns: {', '.join(table.columns)}.",
+                fix=f"Its columns: {nearest_names(table.columns, stray[0])}.",
             )
         if unknown := [name for _, name in others if name not in known]:
             raise InvalidInput(

@@ -16,7 +16,7 @@ from discreet.data.partition import AnyPartition, Shards
 from discreet.data.tables.column_kinds import Range, parse_number
 from discreet.data.tasks.examples import Examples
 from discreet.data.tasks.task import Task
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, nearest_names
 from discreet.lazy_torch import Tensor, torch
 from discreet.part import Count, Probability, Share, part
 from discreet.paths import Paths
@@ -238,5 +238,7 @@ def _parse_numbers(columns: Columns, name: str) -> NDArray[np.float64]:
 def _category_indices(columns: Columns, name: str) -> list[int]:
     index = {value: number for number, value in enumerate(CATEGORIES[name])}
     if unknown := sorted(set(columns[name]) - set(index)):
-        raise InvalidInput(f"{FILE}: {name} must be one of {', '.join(index)}, and got {unknown[0]!r:.40}.")
+        raise InvalidInput(
+            f"{FILE}: {name} must be one of {nearest_names(list(index), unknown[0])}, and got {unknown[0]!r:.40}."
+        )
     return [index[cell] for cell in columns[name]]

@@ -10,7 +10,7 @@ from discreet.data.tables.file_reader import open_table
 from discreet.data.tables.person_rows import PersonRows
 from discreet.data.tables.ranges import load_ranges
 from discreet.data.tables.table import Table, as_texts
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, nearest_names
 from discreet.experiment.configuration.starter_rules import TableShape, starter_settings
 from discreet.privacy.release import Person, Unit, View
 
@@ -74,11 +74,12 @@ def starter_file(
     for option, name in (("--client", client), ("--label", label)):
         if name not in table.columns:
             problem = f"{option} is missing." if name is None else f"{path} has no column {name!r}."
-            raise InvalidInput(problem, fix=f"Its columns: {', '.join(table.columns)}.")
+            raise InvalidInput(problem, fix=f"Its columns: {nearest_names(table.columns, name or '')}.")
     assert client is not None
     assert label is not None
     if isinstance(unit, Person) and unit.column not in table.columns:
-        raise InvalidInput(f"{path} has no column {unit.column!r}.", fix=f"Its columns: {', '.join(table.columns)}.")
+        columns = nearest_names(table.columns, unit.column)
+        raise InvalidInput(f"{path} has no column {unit.column!r}.", fix=f"Its columns: {columns}.")
     task = {
         "kind": table.kind,
         "path": _relative_path(path, beside),

@@ -3,6 +3,7 @@
 Someone who has the key can draw the run's noise again and remove it, and run directories are passed around.
 """
 
+import errno
 import re
 from pathlib import Path
 
@@ -45,7 +46,12 @@ def load_key(run: str, folder: Path | None) -> RunKey:
 
 def delete_key(run: str, folder: Path | None) -> None:
     """Delete the key of a finished run: from then on nobody can draw its noise again."""
-    _path(run, folder).unlink(missing_ok=True)
+    path = _path(run, folder)
+    try:
+        path.unlink()
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):  # else it was never stored
+            raise
 
 
 def _path(run: str, folder: Path | None) -> Path:

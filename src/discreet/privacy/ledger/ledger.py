@@ -1,5 +1,6 @@
 """The ledger: it is written before data is used, kept with the data, and refuses releases past its budgets."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -9,7 +10,7 @@ from typing import Any
 from discreet.errors import BudgetRefused, InvalidInput, LedgerDamaged, LedgerUnavailable, Unsupported
 from discreet.file_version import check_file_version
 from discreet.logs import get_log
-from discreet.part import from_plain, to_plain
+from discreet.part import Count, check_value, from_plain, to_plain
 from discreet.privacy.events import Event
 from discreet.privacy.ledger import entries
 from discreet.privacy.ledger.accounts import Charges
@@ -17,11 +18,31 @@ from discreet.privacy.ledger.entries import Budget, Entry, Mode, Ticket
 from discreet.privacy.ledger.log import RESTORE, Log, Record
 from discreet.privacy.ledger.meters import ANY_GAUSSIAN, best_order
 from discreet.privacy.ledger.tally import Tally, digest_releases
+from discreet.privacy.question_checks import check_event
 from discreet.privacy.release import Release
+from discreet.validation_errors import describe_value
 
 log = get_log(__name__)
 
 WAIT_SECONDS = 30.0
+
+
+def _as_path(path: Any) -> Path:
+    """Return the path of a ledger, or refuse what can't name a file."""
+    try:
+        place = Path(path)
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):  # said where the file is opened
+            place.stat()
+    except (TypeError, ValueError, OSError):
+        raise InvalidInput(f"path must name a file, and got {describe_value(path)}.") from None
+    return place
+
+
+def _as_releases(releases: Any) -> tuple[Release, ...]:
+    """Return what must be a list of releases."""
+    if not isinstance(releases, Sequence) or isinstance(releases, str):
+        raise InvalidInput(f"releases must be a list of releases, and got {describe_value(releases)}.")
+    return tuple(releases)
 
 
 class Ledger:
@@ -37,7 +58,7 @@ class Ledger:
     """
 
     def __init__(self, path: str | Path, *, wait: float = WAIT_SECONDS) -> None:
-        self.path = Path(path)
+        self.path = _as_path(path)
         self._log = Log(self.path, wait)
         self._tally: Tally | None = None
         with self._locked_tally(to_write=False):
@@ -66,6 +87,11 @@ class Ledger:
         Raises:
             InvalidInput: The file exists, or the budgets are empty or repeated.
         """
+        place = _as_path(path)
+        if not isinstance(budgets, Sequence) or not all(isinstance(budget, Budget) for budget in budgets):
+            raise InvalidInput(f"budgets must be a list of budgets, and got {describe_value(budgets)}.")
+        check_value("mode", Mode, mode)
+        check_event(tuned_to)
         if not budgets:
             raise InvalidInput(
                 "A ledger needs at least one budget.", fix="Name a unit, relation, view, epsilon, delta."
@@ -74,9 +100,9 @@ class Ledger:
             raise InvalidInput("Two budgets are for the same unit, relation and view.", fix="Keep the smaller one.")
         orders = tuple(best_order(budget, tuned_to) for budget in budgets) if mode == "filter" else ()
         header = entries.OpenEntry(mode=mode, budgets=tuple(budgets), orders=orders, on_word_of=tuple(on_word_of))
-        Log.create(Path(path), to_plain(header))
-        log.debug("ledger created", path=Path(path))
-        return cls(path)
+        Log.create(place, to_plain(header))
+        log.debug("ledger created", path=place)
+        return cls(place)
 
     @classmethod
     def open(cls, path: str | Path) -> "Ledger":
@@ -114,7 +140,7 @@ class Ledger:
             BudgetRefused: A budget would be exceeded. Nothing is recorded.
             InvalidInput: The key is already used for other releases.
         """
-        entry = entries.ReserveEntry(key=key, releases=tuple(releases))
+        entry = entries.ReserveEntry(key=key, releases=_as_releases(releases))
         self._price_unlocked(entry)
         with self._locked_tally(to_write=True) as tally:
             reservation = tally.find_reservation(key)
@@ -217,8 +243,16 @@ class Ledger:
             records: A number of records that the ledger must have reached.
 
         Raises:
+            InvalidInput: The head is not a hash.
             LedgerDamaged: The ledger is shorter, or has another record there.
         """
+        if records is not None:
+            check_value("records", Count, records)
+        if head is not None and not (isinstance(head, str) and re.fullmatch("[0-9a-fA-F]{64}", head)):
+            raise InvalidInput(
+                f"A head must be the 64 hexadecimal digits of a record's hash, and got {describe_value(head)}.",
+                fix="It is on the card, in the line Ledger.",
+            )
         with self._locked_tally(to_write=False) as tally:
             if records is not None and self._log.length < records:
                 raise LedgerDamaged(

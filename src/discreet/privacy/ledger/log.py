@@ -66,6 +66,8 @@ class Log:
     @classmethod
     def create(cls, path: Path, body: dict[str, Any]) -> None:
         """Create the file with its first record, completely or not at all; never overwrite another file."""
+        if path.is_dir():
+            raise InvalidInput(f"{path} is a directory.", fix="Name the ledger's file.")
         line, _ = _encode(0, GENESIS, body)
         draft = path.with_name(f".{path.name}.{os.getpid()}-{time.monotonic_ns()}")
         try:
