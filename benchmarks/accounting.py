@@ -137,7 +137,7 @@ def measure(repetitions: int) -> Results:
 
 
 def our_epsilon(event: Event, delta: float) -> float:
-    accountant.epsilon.cache_clear()
+    accountant.forget_results()
     return accountant.epsilon(event, delta)
 
 
@@ -169,7 +169,7 @@ def by_opacus(case: Training) -> float:
 
 
 def our_noise(case: Training, target: float) -> float:
-    accountant.epsilon.cache_clear()
+    accountant.forget_results()
     return calibration.calibrate_noise(case.event, EpsilonTarget(epsilon=target, delta=DELTA))
 
 

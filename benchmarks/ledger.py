@@ -48,8 +48,7 @@ def measure(clients: int) -> list[float]:
         ledger.reserve("most", [_release(i, event(PLANNED - ROUNDS)) for i, event in enumerate(events)])
         seconds = []
         for number in range(ROUNDS):
-            accountant.epsilon.cache_clear()
-            accountant.delta.cache_clear()
+            accountant.forget_results()
             ledger = Ledger.open(path)  # as another process would: nothing is remembered
             start = time.process_time()
             ledger.reserve(f"round {number}", [_release(i, event(1)) for i, event in enumerate(events)])

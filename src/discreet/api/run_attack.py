@@ -18,6 +18,7 @@ from discreet.experiment.loop import job_builder
 from discreet.experiment.loop.run_guarantees import certify_run
 from discreet.experiment.run_directory.run_data import read_run
 from discreet.experiment.run_directory.run_record import RunRecord
+from discreet.part import Count, Flag, WholeNumber, check_value
 from discreet.paths import PathLike, Paths, optional_path, to_path
 from discreet.privacy.guarantee import Guarantee
 from discreet.report import run_page
@@ -54,6 +55,11 @@ class AttackOptions:
     seed: int | None = None
     announce: Callable[[float], None] = field(default=lambda seconds: None, repr=False)
     watch: Callable[[str, int, int], None] = field(default=lambda what, done, total: None, repr=False)
+
+    def __post_init__(self) -> None:
+        kinds: dict[str, Any] = {"shadows": Count, "compare": Flag, "batch": Count, "on_data": Flag}
+        for name, kind in {**kinds, "seed": WholeNumber | None}.items():
+            check_value(name, kind, getattr(self, name))
 
 
 def attack(
@@ -99,6 +105,8 @@ def attack(
         'With raw FedAvg, the server recovers the examples (mean correlation with the originals 1.00).'
     """
     path = to_path(run.directory if hasattr(run, "directory") else run)
+    check_value("kind", AttackKind, kind)
+    check_value("trust", Flag, trust)
     options = AttackOptions(shadows, compare, batch, on_data, seed)
     allowed = Trust.all_code() if trust else trust_remembered(REMEDY)
     if path.is_dir():

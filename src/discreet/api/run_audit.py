@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from discreet.api.experiment_jobs import prepare_job
 from discreet.api.run_result import Run, write_page
@@ -13,13 +12,11 @@ from discreet.audit.auditor import AuditOptions, Estimator, Watch, audit_experim
 from discreet.experiment.configuration import experiment_file
 from discreet.experiment.configuration.experiment_file import Source
 from discreet.experiment.run_directory.run_record import RunRecord
+from discreet.part import Flag, check_value
 from discreet.paths import PathLike, to_path
-from discreet.privacy.release import parse_view
+from discreet.privacy.release import NamedView, View, parse_view
 from discreet.trust import Trust
 from discreet.trust_store import trust_remembered
-
-if TYPE_CHECKING:
-    from discreet.privacy.release import View
 
 REMEDY = "Read it; then pass trust=True."
 
@@ -64,6 +61,8 @@ def audit_run(
         1.31
     """
     path = run.directory if isinstance(run, Run) else to_path(run)
+    check_value("trust", Flag, trust)
+    check_value("against", NamedView | None, against)
     options = AuditOptions(canaries, estimator, confidence, runs, unit, parse_view(against), seed)
     allowed = Trust.all_code() if trust else trust_remembered(REMEDY)
     if path.is_dir():

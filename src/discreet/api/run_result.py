@@ -8,12 +8,12 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 from torch import Tensor, nn
 
 from discreet.algorithms.input_scale import CENTRE, SPREAD, InputScale
-from discreet.api.argument_checks import check_module, check_weights
+from discreet.api.argument_checks import check_module, check_weights, describe
 from discreet.api.rebuilt_model import rebuild_inputs, rebuild_module
 from discreet.audit.audit_record import AuditRecord, read_audits
 from discreet.data.tables.table_columns import Predictions
@@ -25,7 +25,7 @@ from discreet.models.export.model_file import model_bytes, table_model_bytes
 from discreet.models.export.safetensors_file import safetensors_bytes
 from discreet.models.standardised_model import standardise_inputs
 from discreet.models.table_prediction import find_rows, predict_rows
-from discreet.part import from_plain
+from discreet.part import Flag, check_value, from_plain
 from discreet.paths import PathLike, optional_path, to_path, write_new_file
 from discreet.privacy.guarantee import Guarantee
 from discreet.trust import Trust
@@ -161,9 +161,12 @@ class Run:
         """
         from discreet.report.model_card import export_facts  # training itself needs no pages
 
-        if to not in get_args(ModelFormat):
-            raise InvalidInput(f"to must be one of {', '.join(get_args(ModelFormat))}, and got {to!r}.")
-        path = self.directory / EXPORTED[to] if out is None else Path(out)
+        check_value("to", ModelFormat, to)
+        if inputs is not None and not isinstance(inputs, Tensor):
+            raise InvalidInput(
+                f"inputs must be a tensor, and got {describe(inputs)}.", fix="Pass some rows of test data."
+            )
+        path = self.directory / EXPORTED[to] if out is None else to_path(out)
         if path.exists():
             raise InvalidInput(f"{path} exists, and is not overwritten.", fix="Name another file.")
         record = RunRecord.open(self.directory)
@@ -194,7 +197,7 @@ class Run:
         """
         from discreet.report import model_card  # training itself needs no pages
 
-        return model_card.render(self.directory, public=public)
+        return model_card.render(self.directory, public=check_value("public", Flag, public))
 
     def brief(self, *, public: bool = False) -> Path:
         """Write one page to decide by and to sign, as `discreet report --brief` does.
@@ -212,6 +215,7 @@ class Run:
         """
         from discreet.report import brief_page, run_page  # training itself needs no pages
 
+        check_value("public", Flag, public)
         run_page.write(self.directory, public=public)  # the full card, to which the page links
         return brief_page.write(self.directory, public=public)
 
@@ -244,6 +248,7 @@ def load(
     """
     if module is not None:
         check_module(module, "module")
+    check_value("trust", Flag, trust)
     record = RunRecord.open(to_path(directory))
     record.load_model()  # refuse a run that has no model yet
     outcome = record.read_outcome()

@@ -2,7 +2,7 @@
 
 import copy
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Required, Unpack
@@ -26,7 +26,7 @@ from discreet.experiment.promise.promise import Privacy
 from discreet.experiment.run_directory import run_keys
 from discreet.experiment.run_directory.run_files import IDENTITY, RunFiles
 from discreet.models import AnyModel
-from discreet.part import from_plain
+from discreet.part import Flag, check_value, from_plain
 from discreet.paths import PathLike, Paths, optional_path
 from discreet.randomness.purposes import Purpose
 from discreet.trust_store import trust_remembered
@@ -113,6 +113,7 @@ def train(
         >>> print(run.guarantee)
     """
     own = Callbacks(callbacks)
+    check_value("progress", Flag | None, progress)
     told = own.with_first(_show_progress(rounds, privacy, _shared_ledger(ledger, resume), Console(), progress))
     opened = _open_session(
         model,
@@ -217,6 +218,8 @@ def _open_session(
         is_stop_free: Whether that code may stop the run.
     """
     functions = {"loss": loss, "metric": metric}
+    check_value("accept_data_ranges", Flag, accept_data_ranges)
+    check_value("as_far_as_it_goes", Flag, as_far_as_it_goes)
     check_arguments(model, clients, algorithm, privacy, functions, settings, SessionKeywords.__annotations__)
     run_settings = Settings(rounds=rounds, **settings)  # type: ignore[arg-type]  # trackers may be mappings too
     keys = optional_path(key_dir)
@@ -268,7 +271,9 @@ def _shared_ledger(ledger: PathLike | None, resume: PathLike | None) -> Path | N
     """Return the ledger that the run shares with others; that of a resumed run is in its directory's run.json."""
     if (stopped := optional_path(resume)) is None:
         return optional_path(ledger)
-    identity = RunFiles(stopped).json(IDENTITY) or {}
+    identity = RunFiles(stopped).json(IDENTITY)
+    if not isinstance(identity, Mapping):  # it is damaged, and refused where the run is opened
+        return None
     return optional_path(identity.get("ledger"))
 
 

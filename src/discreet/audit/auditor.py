@@ -21,6 +21,7 @@ from discreet.audit.estimators.repeated_estimator import check_run_count, estima
 from discreet.audit.estimators.trade_off_estimator import estimate_by_trade_off
 from discreet.code_version import read_code_version
 from discreet.errors import DiscreetError, InvalidInput
+from discreet.part import Count, Real, WholeNumber, check_value
 from discreet.privacy import accountant
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.charges import ENOUGH_FOR
@@ -31,6 +32,15 @@ from discreet.randomness.streams import RunKey
 Estimator: TypeAlias = Literal["gaussian", "one-run", "one-run-fdp", "repeated"]
 Watch: TypeAlias = Callable[[int, int], None]
 
+OPTION_KINDS: dict[str, Any] = {
+    "canaries": Count | None,
+    "estimator": Estimator,
+    "confidence": Real,
+    "runs": Count | None,
+    "unit": Literal["example", "person", "client"] | None,
+    "against": View | None,
+    "seed": WholeNumber | None,
+}
 ENOUGH_CANARIES = 200  # in all runs together; more runs are made where one has fewer
 REPEATED_RUNS = 200
 
@@ -56,6 +66,10 @@ class AuditOptions:
     unit: str | None = None
     against: View | None = None
     seed: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in OPTION_KINDS.items():
+            check_value(name, kind, getattr(self, name))
 
 
 def audit_experiment(setup: AuditSetup, options: AuditOptions, watch: Watch = lambda done, total: None) -> AuditRecord:

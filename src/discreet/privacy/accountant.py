@@ -8,6 +8,7 @@ from discreet.errors import EnginesDisagree
 from discreet.privacy import classical, pld, rdp, second_engine
 from discreet.privacy.dominating_gaussians import has_integer_noise, replace_unpaired_noise
 from discreet.privacy.events import Event, steps
+from discreet.privacy.question_checks import check_question
 from discreet.privacy.release import Relation
 from discreet.privacy.second_engine import SecondOpinion
 
@@ -37,6 +38,7 @@ def account(event: Event, delta: float, relation: Relation = "add_or_remove") ->
     Raises:
         EnginesDisagree: RDP is below PLD by more than the grids explain.
     """
+    check_question(event, relation, delta=delta)
     epsilons: dict[str, float] = {}
     notes: dict[str, str] = {}
     by_rdp = looser = rdp.epsilon(event, delta, relation)
@@ -81,34 +83,59 @@ def account_with_second_engine(
     return ours, theirs
 
 
-@lru_cache(maxsize=4096)
 def epsilon(event: Event, delta: float, relation: Relation = "add_or_remove") -> float:
     """Return the smallest certified ε: by PLD where every step has a dominating pair, else by RDP.
 
     Of a few steps basic composition is tried too: of a single one it is exact, where PLD has a grid.
+
+    Raises:
+        InvalidInput: An argument is no event, no number or no relation.
     """
+    check_question(event, relation, delta=delta)
+    return _epsilon(event, delta, relation)
+
+
+@lru_cache(maxsize=4096)
+def _epsilon(event: Event, delta: float, relation: Relation) -> float:
     found = min(accountant.epsilon(event, delta, relation) for accountant in _accountants(event, relation))
     return min(found, BASIC.epsilon(steps(event), delta, relation)) if _has_tight_basic(event, relation) else found
 
 
 def holds(event: Event, epsilon_: float, delta: float, relation: Relation = "add_or_remove") -> bool:
     """Return whether (ε, δ) is certified: as `epsilon` at this δ decides, but in one evaluation where that suffices."""
+    check_question(event, relation, epsilon=epsilon_, delta=delta)
     if pld.supports(event, relation) and pld.holds(event, epsilon_, delta, relation):
         return True
     return epsilon(event, delta, relation) <= epsilon_  # NaN is not
 
 
-@lru_cache(maxsize=4096)
 def delta(event: Event, epsilon: float, relation: Relation = "add_or_remove") -> float:
     """Return the smallest certified δ at this ε."""
+    check_question(event, relation, epsilon=epsilon)
+    return _delta(event, epsilon, relation)
+
+
+@lru_cache(maxsize=4096)
+def _delta(event: Event, epsilon: float, relation: Relation) -> float:
     return min(accountant.delta(event, epsilon, relation) for accountant in _accountants(event, relation))
 
 
-@lru_cache(maxsize=4096)
 def true_positive_rate(event: Event, false_positive_rate: float, relation: Relation = "add_or_remove") -> float:
     """Return an upper bound on how often the best attack detects the unit at this false positive rate."""
+    check_question(event, relation, false_positive_rate=false_positive_rate)
+    return _true_positive_rate(event, false_positive_rate, relation)
+
+
+@lru_cache(maxsize=4096)
+def _true_positive_rate(event: Event, false_positive_rate: float, relation: Relation) -> float:
     accountants = _accountants(event, relation)
     return min(accountant.true_positive_rate(event, false_positive_rate, relation) for accountant in accountants)
+
+
+def forget_results() -> None:
+    """Forget what was computed for earlier questions, for measurements of time."""
+    for cached in (_epsilon, _delta, _true_positive_rate):
+        cached.cache_clear()
 
 
 class _Bounds(Protocol):

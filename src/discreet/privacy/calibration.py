@@ -8,7 +8,9 @@ from discreet.errors import InvalidInput
 from discreet.part import Positive, Probability, part
 from discreet.privacy import accountant
 from discreet.privacy.events import Event, Repeated
+from discreet.privacy.question_checks import check_question
 from discreet.privacy.release import Relation
+from discreet.validation_errors import describe_value
 
 PRECISION = 1e-5  # relative: how far above the least noise an answer may be
 LEAST, MOST = 0.01, 1e12  # of noise: less protects nobody, more is not searched
@@ -62,6 +64,8 @@ def calibrate_noise(
         InvalidInput: No noise meets the target.
     """
 
+    _check_function(event_at)
+
     def excess_at(x: float) -> float:
         if x > MOST:
             raise InvalidInput("No noise meets this target.", fix="Raise the target, or release less often.")
@@ -78,6 +82,8 @@ def calibrate_sampling_rate(
     Guarantee: the returned value itself was accounted, and meets the target.
     """
 
+    _check_function(event_at)
+
     def excess_at(x: float) -> float:
         if x > MOST:
             raise InvalidInput("No sampling rate meets this target.", fix="Raise the target, or add noise.")
@@ -88,6 +94,8 @@ def calibrate_sampling_rate(
 
 def affordable_rounds(event: Event, target: Target, relation: Relation = "add_or_remove") -> int:
     """Return how many times the event may happen within the target; 0 if not even once."""
+
+    check_question(event, relation)
 
     def excess_after(count: int) -> float:
         return log_excess(Repeated(count=count, event=event), target, relation)
@@ -113,7 +121,14 @@ def affordable_rounds(event: Event, target: Target, relation: Relation = "add_or
 
 def log_excess(events: Events, target: Target, relation: Relation) -> float:
     """Return log(spent ÷ allowed) of the worst client: at most 0 if the target is met."""
+    if not isinstance(target, EpsilonTarget | AttackTarget):
+        raise InvalidInput(
+            f"target must be an EpsilonTarget or an AttackTarget, and got {describe_value(target)}.",
+            fix="Write EpsilonTarget(epsilon=2, delta=1e-5).",
+        )
     if isinstance(events, Sequence):
+        if not events:
+            raise InvalidInput("events must name the event of each client, and got none.")
         return max(log_excess(event, target, relation) for event in set(events))
     match target:
         case EpsilonTarget():
@@ -124,6 +139,14 @@ def log_excess(events: Events, target: Target, relation: Relation) -> float:
     if not spent <= allowed:  # NaN is not within any budget
         return math.log(spent / allowed) if spent < math.inf else math.inf
     return min(0.0, math.log(spent / allowed)) if spent > 0 else -math.inf
+
+
+def _check_function(event_at: object) -> None:
+    if not callable(event_at):
+        raise InvalidInput(
+            f"event_at must be a function that returns an event, and got {describe_value(event_at)}.",
+            fix="Write lambda noise: GaussianNoise(noise_multiplier=noise).",
+        )
 
 
 def _find_least(excess_at: Callable[[float], float], above: float, near: float = 1.0) -> float:

@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
-from discreet.errors import Unsupported
+from discreet.errors import InvalidInput, Unsupported
 from discreet.privacy import events
 from discreet.privacy.events import Event, Step, change_steps, has_selection, repeat_event, scale_sensitivity
+from discreet.privacy.question_checks import check_count, check_event
 from discreet.privacy.release import Person
+from discreet.validation_errors import describe_value
 
 SAMPLINGS = {
     "sampled_without_replacement": "sampling without replacement",
@@ -21,6 +23,8 @@ def person_event(event: Event, person: Person, *, separate: bool) -> Event:
     Guarantee: it dominates the true pair under add-or-remove and zero-out. In separate releases of the clients, the
     worst is the most rows in each of the most clients; in one sum, all of these rows are one group.
     """
+    if not isinstance(person, Person):
+        raise InvalidInput(f"person must be a Person, and got {describe_value(person)}.")
     if person.clients_at_most > 1:
         _refuse_selection(event)
     if separate:
@@ -34,6 +38,8 @@ def clients_event(event: Event, clients: int, *, separate: bool) -> Event:
     Guarantee: it dominates the true pair under replace. Clients in one sum move it together; if they are sampled, any
     of them that is drawn counts as all of them.
     """
+    check_event(event)
+    check_count("clients", clients)
     if clients > 1:
         _refuse_selection(event)
     return repeat_event(event, clients) if separate else whole_group_event(event, clients)
@@ -58,6 +64,8 @@ def group_event(event: Event, size: int) -> Event:
     Guarantee: it dominates the true pair under add-or-remove and zero-out, which leave the same sums. A
     Poisson sample draws a binomial number of the members. A very large group counts as drawn whole.
     """
+    check_event(event)
+    check_count("size", size)
     return change_steps(event, lambda step: _group_step(step, size))
 
 
@@ -67,6 +75,8 @@ def whole_group_event(event: Event, size: int) -> Event:
     Guarantee: it dominates the true pair under every relation. The group is in a Poisson sample with probability
     1 − (1−q)^size, and hockey-stick divergences are convex in the number of members drawn, so all of them is the worst.
     """
+    check_event(event)
+    check_count("size", size)
     return change_steps(event, lambda step: _whole_group_step(step, size))
 
 

@@ -8,11 +8,12 @@ from pydantic import Field, PlainSerializer, WrapValidator
 
 from discreet.code_version import CodeVersion, read_code_version
 from discreet.errors import InvalidInput, Unsupported
-from discreet.part import Flag, Index, NonNegative, Probability, Rate, part
+from discreet.part import Flag, Index, NonNegative, Probability, Rate, check_value, part
 from discreet.privacy import accountant, gaussian, html_card, text_card, wording
 from discreet.privacy.card_lines import Source, distinct_lines, release_assumptions, release_exclusions
 from discreet.privacy.dominating_gaussians import replace_unpaired_noise
 from discreet.privacy.events import Event
+from discreet.privacy.question_checks import check_release
 from discreet.privacy.release import Relation, Release, Unit, View
 from discreet.privacy.wording import compact, join_names, round_up
 from discreet.words import fill
@@ -145,6 +146,8 @@ class Guarantee:
             Unsupported: No accountant covers the release.
             EnginesDisagree: Two engines gave values that can't both be right.
         """
+        check_release(release)
+        delta = check_value("delta", Probability, delta)
         _refuse_what_no_accountant_covers(release)
         code, declared = read_code_version(), tuple(on_word_of)
         made_by: Source = "project" if not in_run else "author" if declared else "program"

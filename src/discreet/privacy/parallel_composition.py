@@ -8,9 +8,12 @@ from math import comb
 
 import numpy as np
 
+from discreet.errors import InvalidInput
 from discreet.privacy import accountant, rdp
 from discreet.privacy.events import Composed, Event, GaussianNoise, PoissonSampled, Repeated, steps
+from discreet.privacy.question_checks import check_count, check_question
 from discreet.privacy.release import Relation
+from discreet.validation_errors import describe_value
 
 MOST_SELECTIONS = 256  # of clients that may hold one unit; beyond it the Rényi bound is used
 
@@ -23,6 +26,11 @@ def epsilon(
     With disjoint clients (`max_multiplicity` 1) the worst client decides. If up to m clients may hold a unit, the worst
     m of them compose (Algorithm 1 of PFL draws 10 % of the data for each client, and the draws overlap).
     """
+    check_count("max_multiplicity", max_multiplicity)
+    if not isinstance(events, Sequence) or isinstance(events, str):
+        raise InvalidInput(f"events must be a list with the event of each client, and got {describe_value(events)}.")
+    for event in events:
+        check_question(event, relation, delta=delta)
     clients = _drop_dominated(Counter(events), max_multiplicity)
     if not clients:
         return 0.0

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from discreet.privacy import accountant
 from discreet.privacy.events import Event
+from discreet.privacy.question_checks import check_question
 from discreet.privacy.release import Relation
 
 DELTAS = tuple(10.0 ** (-12 + step / 4) for step in range(45))  # 1e-12 to 0.1, four for each power of ten
@@ -38,6 +39,7 @@ class PrivacyCurves(NamedTuple):
 
 def compute_curves(event: Event, relation: Relation, delta: float) -> PrivacyCurves:
     """Compute both curves of an event at the usual places, and ε at this δ."""
+    check_question(event, relation, delta=delta)
     epsilons = epsilon_curve(event, relation, sorted({*DELTAS, delta}))
     return PrivacyCurves(event, relation, delta, epsilons, trade_off_curve(event, relation))
 

@@ -1,6 +1,7 @@
 """Names of arguments that a recipe or `train` doesn't take: which one was meant, also by another library's word."""
 
 import functools
+import importlib
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
@@ -51,6 +52,9 @@ def check_recipe_arguments(title: str, parameters: Mapping[str, inspect.Paramete
         raise InvalidInput(f"{title} needs {' and '.join(missing)}.", fix=takes)
 
 
+CHECKS = "discreet.algorithms.recipes.recipe_arguments"  # which loads the parts, and so torch
+
+
 @functools.cache
 def explain_arguments(function: Callable[..., R]) -> Callable[..., R]:
     """Return a recipe's function that refuses wrong names of arguments in a sentence, and is the same otherwise."""
@@ -65,6 +69,7 @@ def explain_arguments(function: Callable[..., R]) -> Callable[..., R]:
                 f"{title} takes its arguments by name, and got a value without one.", fix=f"Write {first}=..."
             )
         check_recipe_arguments(title, parameters, arguments)
+        importlib.import_module(CHECKS).check_plain_arguments(title, function, arguments)
         return function(**arguments)
 
     return call_recipe

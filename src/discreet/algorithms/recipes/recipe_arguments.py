@@ -1,6 +1,7 @@
 """The arguments of a recipe as an experiment file writes them: their types in words, and their validation."""
 
 import inspect
+import numbers
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +13,12 @@ from pydantic.dataclasses import is_pydantic_dataclass
 from discreet.algorithms.population import Population
 from discreet.errors import InvalidInput
 from discreet.part import from_plain, to_plain
+from discreet.validation_errors import describe_value
 
 DIMENSION = 1000
 SAMPLE = Population(examples=(100,) * 10)  # whom an algorithm protects doesn't depend on these sizes
+
+LARGEST = 10**300
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,21 @@ def validate_arguments(function: Callable[..., Any], arguments: Mapping[str, Any
     }
 
 
+def check_plain_arguments(title: str, function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+    """Refuse numbers, words and switches of a wrong type. Parts check their own fields.
+
+    Raises:
+        InvalidInput: If a value has the wrong type.
+    """
+    hints = get_type_hints(function, include_extras=True)
+    for name, value in arguments.items():
+        choices = _choices(hints[name])
+        if all(map(_is_plain, choices)) and not any(_is_instance(choice, value) for choice in choices):
+            raise InvalidInput(
+                f"{title}: {name} must be {_describe_wanted(hints[name])}, and got {describe_value(value)}."
+            )
+
+
 def describe_type(hint: Any) -> str:
     """Describe a type in words: `whole number or list`, `"pass" or "minibatch"`, `table of kind sgd or adam`."""
     kinds = list(_part_kinds(hint))
@@ -68,9 +87,19 @@ def _validate_argument(name: str, hint: Any, value: Any) -> Any:
     if isinstance(value, Mapping):
         return from_plain(hint, value)
     if not is_pydantic_dataclass(type(value)) and not any(_is_instance(choice, value) for choice in _choices(hint)):
-        wanted = re.sub(r"(whole number|(?<!whole )number|list|table)", r"a \1", describe_type(hint))
-        raise InvalidInput(f"algorithm.{name} must be {wanted}, and got {value!r:.60}.")
+        raise InvalidInput(f"algorithm.{name} must be {_describe_wanted(hint)}, and got {describe_value(value)}.")
     return value
+
+
+def _describe_wanted(hint: Any) -> str:
+    return re.sub(r"(whole number|(?<!whole )number|list|table)", r"a \1", describe_type(hint))
+
+
+def _is_plain(hint: Any) -> bool:
+    """Whether values of this type are numbers, words, switches, or lists of them."""
+    if isinstance(get_origin(hint), type) and issubclass(get_origin(hint), Sequence):
+        return all(map(_is_plain, _choices(get_args(hint)[0])))
+    return get_origin(hint) is Literal or hint in (int, float, bool, str, type(None))
 
 
 def _choices(hint: Any) -> tuple[Any, ...]:
@@ -80,14 +109,19 @@ def _choices(hint: Any) -> tuple[Any, ...]:
 def _is_instance(hint: Any, value: Any) -> bool:
     origin = get_origin(hint)
     if origin is Literal:
-        return value in get_args(hint)
+        return isinstance(value, str | int | None) and value in get_args(hint)
     if isinstance(origin, type) and issubclass(origin, Sequence):
         return isinstance(value, list | tuple) and all(_is_instance(get_args(hint)[0], item) for item in value)
     if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        return isinstance(value, numbers.Real) and _is_ordinary(value)
     if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+        return isinstance(value, numbers.Integral) and _is_ordinary(value)
     return isinstance(hint, type) and isinstance(value, hint)
+
+
+def _is_ordinary(number: Any) -> bool:
+    """Whether it is no bool, and no whole number with which floating-point numbers can't be computed."""
+    return not isinstance(number, bool) and not (isinstance(number, int) and abs(number) > LARGEST)
 
 
 def _plain_types(hint: Any) -> Iterator[str]:

@@ -25,9 +25,10 @@ from discreet.data.tasks.task import Task, split_held_out, training_size
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
 from discreet.part import Count, Flag, Share, part
-from discreet.paths import Paths
+from discreet.paths import Paths, to_path
 from discreet.privacy.card_lines import Line
 from discreet.privacy.release import Person
+from discreet.validation_errors import describe_value
 from discreet.words import fill
 
 READERS: dict[str, Callable[[Path], Table]] = {"csv": open_csv, "parquet": open_parquet}
@@ -226,17 +227,17 @@ def clients_from_csv(
     """
     table = TableTask(
         kind="csv",
-        path=str(path),
+        path=str(to_path(path)),
         client=client,
         label=label,
         ranges=_plain_ranges(ranges, path, client, label),
         test_fraction=test_fraction,
         validation_fraction=validation_fraction,
-        validation_path=None if validation_path is None else str(validation_path),
+        validation_path=None if validation_path is None else str(to_path(validation_path)),
         max_multiplicity=max_multiplicity,
         standardise=standardise,
     )
-    return table.load(generator or torch.Generator().manual_seed(0), Paths.default(), person)
+    return _load(table, generator, person)
 
 
 def clients_from_parquet(
@@ -286,16 +287,31 @@ def clients_from_parquet(
     """
     table = TableTask(
         kind="parquet",
-        path=str(path),
+        path=str(to_path(path)),
         client=client,
         label=label,
         ranges=_plain_ranges(ranges, path, client, label),
         test_fraction=test_fraction,
         validation_fraction=validation_fraction,
-        validation_path=None if validation_path is None else str(validation_path),
+        validation_path=None if validation_path is None else str(to_path(validation_path)),
         max_multiplicity=max_multiplicity,
         standardise=standardise,
     )
+    return _load(table, generator, person)
+
+
+def _load(table: TableTask, generator: Any, person: Any) -> Task:
+    """Load the table for a caller in Python."""
+    if person is not None and not isinstance(person, Person):
+        raise InvalidInput(
+            f"person must be a discreet.Person, and got {describe_value(person)}.",
+            fix="Write discreet.Person(column=..., at_most=...).",
+        )
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise InvalidInput(
+            f"generator must be a torch.Generator, and got {describe_value(generator)}.",
+            fix="Write torch.Generator().manual_seed(1), or leave it out.",
+        )
     return table.load(generator or torch.Generator().manual_seed(0), Paths.default(), person)
 
 
@@ -311,7 +327,7 @@ def _plain_ranges(
             fix=f"Write a starter file by discreet data check {table} --write-ranges ranges.toml, put public bounds "
             'into it, and pass ranges="ranges.toml".',
         )
-    return dict(ranges) if isinstance(ranges, Mapping) else str(ranges)
+    return dict(ranges) if isinstance(ranges, Mapping) else str(to_path(ranges))
 
 
 def _describe_data(source: TableTask, encoding: Encoding, ranges: Ranges, person: Person | None) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
-from discreet.part import from_plain
 
 
 def named_pair(which: str, pair: Any) -> tuple[Tensor, Tensor]:
@@ -78,11 +77,3 @@ def refuse_lists_of_arrays(inputs: Any) -> None:
             f"The inputs must be one array of all examples, and got a list of {len(inputs)} arrays.",
             fix="Join them with torch.cat and pass their lengths as sizes=, or stack them if each is one example.",
         )
-
-
-def check_number(name: str, kind: Any, value: Any) -> Any:
-    """Return a number of this kind, or refuse it by its name."""
-    try:
-        return from_plain(kind, value)
-    except InvalidInput as error:
-        raise InvalidInput(f"{name} {error.problem}") from None

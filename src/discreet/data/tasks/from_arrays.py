@@ -9,12 +9,13 @@ import numpy as np
 
 from discreet.data.federation import Federation
 from discreet.data.tables.table import is_missing
-from discreet.data.tasks.array_conversion import as_pair, check_number, named_pair, refuse_lists_of_arrays
+from discreet.data.tasks.array_conversion import as_pair, named_pair, refuse_lists_of_arrays
 from discreet.data.tasks.task import Kind, Task
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
-from discreet.part import Count, Index, Share
+from discreet.part import Count, Index, Share, check_value
 from discreet.privacy.card_lines import Line
+from discreet.validation_errors import describe_value
 from discreet.words import fill
 
 
@@ -70,7 +71,7 @@ def clients_from_arrays(
     else:
         counts = _check_sizes(sizes)
         names = tuple(f"client {number}" for number in range(len(counts)))
-    multiplicity = check_number("max_multiplicity", Count, max_multiplicity)
+    multiplicity = check_value("max_multiplicity", Count, max_multiplicity)
     others = OtherExamples(test, validation, validation_fraction, public)
     return build_task(name, Federation(all_inputs, all_targets, counts, multiplicity), names, classes, others)
 
@@ -112,7 +113,7 @@ def build_task(
         classes = int(train.targets.max()) + 1
         not_covered = (fill("not_covered.class_count", classes=classes),)
     test, validation = others.test, others.validation
-    fraction: float = check_number("validation_fraction", Share, others.validation_fraction)
+    fraction: float = check_value("validation_fraction", Share, others.validation_fraction)
     if validation is not None and fraction:
         raise InvalidInput("Validation examples are either passed in or a share of each client's examples, not both.")
     facts: list[str] = [Line(fill("data.as_given"), "owner"), *([overlap] if overlap else [])]
@@ -145,11 +146,11 @@ def _public_examples(public: tuple[Any, Any] | None) -> Federation | None:
 def _check_sizes(sizes: Any) -> tuple[int, ...]:
     if isinstance(sizes, str) or not isinstance(sizes, Iterable):
         raise InvalidInput(
-            f"sizes= must be a list with the number of examples of each client, and got {sizes!r}.",
+            f"sizes= must be a list with the number of examples of each client, and got {describe_value(sizes)}.",
             fix="Write sizes=[...], or name the client of each example by clients=.",
         )
     listed = sizes.tolist() if isinstance(sizes, torch.Tensor | np.ndarray) else sizes
-    return tuple(check_number("sizes=", Index, size) for size in listed)
+    return tuple(check_value("sizes=", Index, size) for size in listed)
 
 
 def _check_classes(classes: Any) -> int:
@@ -157,7 +158,7 @@ def _check_classes(classes: Any) -> int:
         raise InvalidInput(
             f"classes must be the number of classes, and got a list of {len(classes)}.", fix=f"Write {len(classes)}."
         )
-    number: int = check_number("classes", Count, classes)
+    number: int = check_value("classes", Count, classes)
     return number
 
 
@@ -165,7 +166,7 @@ def _group_by_client(clients: Any, examples: int) -> tuple[tuple[str, ...], tupl
     """Return the clients' names in order, their sizes, and the order of examples that puts each client's together."""
     if isinstance(clients, str) or not isinstance(clients, Iterable):
         raise InvalidInput(
-            f"clients= must be a list that names the client of each example, and got {clients!r}.",
+            f"clients= must be a list that names the client of each example, and got {describe_value(clients)}.",
             fix="For clients of equal size, write sizes=[...].",
         )
     owners = clients.tolist() if isinstance(clients, torch.Tensor | np.ndarray) else list(clients)

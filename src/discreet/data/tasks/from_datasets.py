@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from discreet.data.federation import Federation
-from discreet.data.tasks.array_conversion import check_number
 from discreet.data.tasks.data_loaders import indexed_dataset
 from discreet.data.tasks.dataset_items import read_items, show_reading
 from discreet.data.tasks.dataset_overlap import count_multiplicity, count_trained
@@ -16,7 +15,8 @@ from discreet.data.tasks.from_arrays import OtherExamples, build_task
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import torch
-from discreet.part import Count
+from discreet.part import Count, check_value
+from discreet.validation_errors import describe_value
 from discreet.words import fill
 
 Source: TypeAlias = "torch.utils.data.Dataset[Any] | torch.utils.data.DataLoader[Any]"
@@ -73,9 +73,9 @@ def clients_from_datasets(
         (2, 1)
     """
     sources = _list_sources(datasets)
-    declared = None if max_multiplicity is None else check_number("max_multiplicity", Count, max_multiplicity)
+    declared = None if max_multiplicity is None else check_value("max_multiplicity", Count, max_multiplicity)
     multiplicity = count_multiplicity(sources, declared)
-    client_names = tuple(names) if names is not None else tuple(f"client {number}" for number in range(len(sources)))
+    client_names = _check_names(names, len(sources))
     if repeated := [each for each, times in Counter(client_names).items() if times > 1]:
         raise InvalidInput(
             f"Two clients have the name {repeated[0]!r}.", fix="Give each client a name of its own, or leave out names."
@@ -101,6 +101,21 @@ def clients_from_datasets(
     held_out = OtherExamples(arrays.get("test"), arrays.get("validation"), validation_fraction, arrays.get("public"))
     overlap = None if declared is not None else _describe_count(multiplicity)
     return build_task(name, train, client_names, classes, held_out, overlap)
+
+
+def _check_names(names: Any, clients: int) -> tuple[str, ...]:
+    """Return one name for each client. None numbers them."""
+    if names is None:
+        return tuple(f"client {number}" for number in range(clients))
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InvalidInput(f"names must be a list with one name for each client, and got {describe_value(names)}.")
+    listed = list(names)
+    if len(listed) != clients or not all(isinstance(each, str) for each in listed):
+        raise InvalidInput(
+            f"names must be texts, one for each of {clients} clients, and got {describe_value(listed)}.",
+            fix="Leave names out to number the clients.",
+        )
+    return tuple(listed)
 
 
 def _list_sources(datasets: Any) -> list[Any]:
