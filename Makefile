@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: drill release demo test test-random coverage test-slow test-deploy test-browser test-gpu test-floors test-newest mutants lint security bench pages docs lock clean
+.PHONY: drill release demo test test-random fuzz coverage test-slow test-deploy test-browser test-gpu test-floors test-newest mutants lint security bench pages docs lock clean
 
 demo: $(READY)
 	@$(BIN)/discreet demo
@@ -13,6 +13,9 @@ test: lint
 
 test-random: $(READY) ## run the property tests with fresh examples; .hypothesis/ keeps those that failed
 	$(BIN)/python -m pytest -m 'hypothesis and not deploy and not browser' --hypothesis-profile random
+
+fuzz: .venv/.flower ## damage files and messages at random for MINUTES (10), and keep those that a parser fails on in tests/fuzz/corpus
+	$(BIN)/python -m tests.fuzz.run --minutes $(or $(MINUTES),10)
 
 coverage: $(READY) ## run the tests and show which share of branches they take; three rooms must have 95 % (tools/branch_coverage.py)
 	rm -rf build/coverage

@@ -3,6 +3,7 @@
 import pytest
 
 from discreet.cli.main import run
+from tests.bad_inputs import count_cases
 from tests.bad_inputs.command_lines import VALID, commands, lines
 from tests.bad_inputs.stage import Stage
 
@@ -14,6 +15,10 @@ LONGEST = 1200  # characters of a sentence that somebody reads to its end
 def test_every_command_has_cases():
     assert {name for name, _ in commands()} == set(VALID)
     assert len(LINES) >= 150
+
+
+def test_the_guide_for_contributors_counts_the_cases():
+    assert count_cases.page_with_counts() == count_cases.PAGE.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("group", sorted({words[0] for words in LINES if words}))

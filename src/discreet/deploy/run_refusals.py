@@ -65,7 +65,7 @@ def record_refusals(path: Path, say: Callable[[str], None]) -> Callable[[str], N
 def read_refusals(path: Path) -> list[ClientRefusal]:
     """Read the refusals of a run, those of its earlier starts too. A line that was cut off is left out."""
     refusals = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+    for line in path.read_bytes().splitlines() if path.exists() else ():
         try:
             refusals.append(ClientRefusal(**json.loads(line)))
         except (ValueError, TypeError, RecursionError):

@@ -12,6 +12,7 @@ from discreet.verify.card_reader import Card, Step, UnknownEvent, UnreadableCard
 
 HASH_BYTES = 75  # ,"hash":"…"} with 64 hexadecimal digits
 ENOUGH_FOR = {"public": ("public", "server", "client"), "server": ("server",), "client": ("client",)}  # sees no more
+MALFORMED = (TypeError, ValueError, KeyError, AttributeError, RecursionError, OverflowError)
 
 
 def check_ledger(card: Card, path: Path, run: str | None, shared: bool = False) -> tuple[str, str]:
@@ -40,6 +41,8 @@ def check_ledger(card: Card, path: Path, run: str | None, shared: bool = False) 
         )
     except (UnknownEvent, UnreadableCard) as problem:
         return "unknown", f"{intact}, but its events can't be compared with the card's: {problem}"
+    except MALFORMED:  # with hashes that fit, so somebody forged it
+        return "unknown", f"{intact}, but it has records that no ledger writes."
     if more := sum((listed - counted).values()):
         state = "unknown" if shared else "contradicts"
         return state, f"{intact}, but counts {more} steps that are not in the card's event."
@@ -59,7 +62,12 @@ def read_chain(content: bytes) -> list[dict[str, Any]]:
         digest = hashlib.sha256(payload).hexdigest()
         if line[-HASH_BYTES:] != f',"hash":"{digest}"}}'.encode():
             raise ValueError(f"Line {number} of the ledger does not match its hash.")
-        record = json.loads(payload)
+        try:
+            record = json.loads(payload)
+        except RecursionError:
+            record = None
+        if not isinstance(record, dict):
+            raise ValueError(f"Line {number} of the ledger is not a record.")
         if (record.get("seq"), record.get("prev")) != (number - 1, records[-1]["hash"] if records else "0" * 64):
             raise ValueError(f"Line {number} of the ledger does not follow the one before.")
         records.append({**record, "hash": digest})

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from discreet.algorithms.algorithm import ServerState
 from discreet.errors import InvalidInput
+from discreet.json_reader import refuse_damage
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -61,17 +62,28 @@ class Checkpoint:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
         except (OSError, safetensors.SafetensorError):
             raise InvalidInput(f"{path} can't be read.", fix="Start a new run.") from None
-        if (about["run"], about["experiment"]) != (run, experiment):
+        damaged = InvalidInput(f"{path} is not a checkpoint of this run.", fix="Restore it, or start a new run.")
+        with refuse_damage(damaged):
+            whose = (about["run"], about["experiment"])
+        if whose != (run, experiment):
             raise InvalidInput(
                 f"{path} is of another experiment than resolved.toml beside it.",
                 fix="Restore the file that was changed, or start a new run.",
             )
-        groups = (
-            {name: tensors[f"{group}/{name}"].to(value.device) for name, value in members.items()}
-            for group, members in like._asdict().items()
-        )
-        line, state = json.loads(about["line"]), ServerState(*groups)
-        return cls(int(about["done"]), run, int(about["block_size"]), experiment, line, state)
+        with refuse_damage(damaged):
+            groups = {
+                group: {name: _find_like(tensors[f"{group}/{name}"], value) for name, value in members.items()}
+                for group, members in like._asdict().items()
+            }
+            line = dict(json.loads(about["line"]))
+            return cls(int(about["done"]), run, int(about["block_size"]), experiment, line, ServerState(**groups))
+
+
+def _find_like(tensor: Tensor, like: Tensor) -> Tensor:
+    """Return the tensor on the device of another one, whose shape and type of numbers it must have."""
+    if (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
+        raise ValueError
+    return tensor.to(like.device)
 
 
 def tensor_bytes(tensors: Mapping[str, Tensor], about: dict[str, str] | None = None) -> bytes:

@@ -61,6 +61,18 @@ EXPORTED = {
 }  # by format: what `discreet export` writes, unless another file is named
 
 
+IDENTITY_KINDS: dict[str, Any] = {
+    "id": str,
+    "ledger": str | None,
+    "folder": str | None,
+    "seeded": bool,
+    "private": bool,
+    "again": str | None,
+    "data_ranges": bool | None,
+    "code": str | None,
+}
+
+
 @dataclass(frozen=True)
 class RunIdentity:
     """The content of run.json, which a resume needs.
@@ -99,6 +111,8 @@ class RunIdentity:
     def read(cls, data: dict[str, Any]) -> "RunIdentity":
         """Read run.json. Fields of a newer version are left out: only a resume needs them, and it is refused."""
         known = {field.name: data[field.name] for field in fields(cls) if field.name in data}
+        if amiss := [name for name, kind in IDENTITY_KINDS.items() if not isinstance(known.get(name), kind)]:
+            raise TypeError(amiss[0])
         return cls(**known | {"fingerprint": Fingerprint.read(data.get("fingerprint"))})
 
     def round_key(self, round: int) -> str:
