@@ -76,7 +76,7 @@ def test_a_cut_end_or_an_older_copy_is_found_by_the_head_and_records_of_a_card(p
     ledger.commit(ledger.reserve("a/other", [RELEASE]), [RELEASE])  # as long as before, with another end
     assert discreet(f"ledger verify --records {card['records']}", path).code == 0
     assert discreet(f"ledger verify --head {card['head']} --records {card['records']}", path).code == 1
-    assert discreet("ledger verify --head nonsense", path).code == 1
+    assert discreet("ledger verify --head nonsense", path).code == 2
 
 
 def test_the_promise_of_a_filter_is_its_budget(path: Path, discreet: Discreet):

@@ -99,7 +99,7 @@ def seeds(folder: Path) -> dict[str, Any]:
         "hello": hello_messages.encode_hello("a" * 32, 0, greeting, KEY),
         "broadcast": signed_messages.encode_broadcast(MODEL, {"scale": torch.tensor(1.0)}),
         "update": signed_messages.encode_tensors(values),
-        "mask_request": signed_messages.encode_mask_request(0, b"members", b"broadcast"),
+        "mask_request": signed_messages.encode_mask_request(0, b"members") + b"broadcast",
         "idx": idx(),
         "npz": npz(folder),
         "secagg": [masked, *(encode(message, agreed) for message in _examples())],
