@@ -47,7 +47,7 @@ memory is asked for that no machine has. Rounds are those that the run recorded 
 def write_page(rows: list[Row], docs: Path) -> None:
     kills, faults = _of_kind(rows, "kill"), _of_kind(rows, "fault")
     runs = [row for row in _of_kind(rows, "run") if "updates" in row]
-    text = [HEAD, *_summary(kills, faults, runs)]
+    text = [HEAD, *_summary(kills, faults, runs), *_given_up(_of_kind(rows, "given up"))]
     text += [KILLS, *_kill_table(kills)]
     if faults:
         equal = {(row["scheme"], row["run"]): row["equal"] for row in runs if row["run"].startswith(FAULT_RUN)}
@@ -75,6 +75,16 @@ def _summary(kills: list[Row], faults: list[Row], runs: list[Row]) -> list[str]:
         f"- Plain runs that had all clients in every round: {sum(equal)} of {len(equal)} equal the unbroken run bit "
         "for bit.",
         f"- Code: {', '.join(f'{commit} ({count})' for commit, count in codes.items())}.",
+    ]
+
+
+def _given_up(kills: list[Row]) -> list[str]:
+    """Say which kills were repeated."""
+    if not kills:
+        return []
+    return [
+        f"- Repeated: {len(kills)} kills whose run had not recorded two new rounds after 300 s, while other work had "
+        "most of the machine. They count only as repeated, with a limit of 20 minutes."
     ]
 
 
