@@ -83,12 +83,12 @@ def _summary(kills: list[Row], faults: list[Row], runs: list[Row]) -> list[str]:
 
 
 def _given_up(kills: list[Row]) -> list[str]:
-    """Say which kills were repeated."""
+    """Say how many kills the drill did not wait for, and will repeat."""
     if not kills:
         return []
     return [
-        f"- Repeated: {len(kills)} kills whose run had not recorded two new rounds after 300 s, while other work had "
-        "most of the machine. They count only as repeated, with a limit of 20 minutes."
+        f"- Given up: {len(kills)} further kills, whose run had not recorded two new rounds after 300 s while other "
+        "work had most of the machine. They are not counted above, and are to be repeated with a limit of 20 minutes."
     ]
 
 
