@@ -51,7 +51,7 @@ memory is asked for that no machine has. Rounds are those that the run recorded 
 def write_page(rows: list[Row], docs: Path) -> None:
     kills, faults = _of_kind(rows, "kill"), _of_kind(rows, "fault")
     runs = [row for row in _of_kind(rows, "run") if "updates" in row]
-    text = [HEAD, *_summary(kills, faults, runs), *_given_up(_of_kind(rows, "given up"))]
+    text = [HEAD, *_summary(kills, faults, runs), *_repetition_note(_of_kind(rows, "given up"))]
     text += [KILL_TEXT, *_kill_table(kills)]
     if faults:
         equal = {(row["scheme"], row["run"]): row["equal"] for row in runs if row["run"].startswith(FAULT_RUN)}
@@ -82,7 +82,7 @@ def _summary(kills: list[Row], faults: list[Row], runs: list[Row]) -> list[str]:
     ]
 
 
-def _given_up(kills: list[Row]) -> list[str]:
+def _repetition_note(kills: list[Row]) -> list[str]:
     """Say how many kills the drill did not wait for, and will repeat."""
     if not kills:
         return []
