@@ -176,6 +176,25 @@ def test_a_node_that_says_nothing_is_waited_for_once_and_then_holds_up_no_round(
 
 
 @dataclass
+class BusyWire(Slow):
+    """A network so busy that no node's answer arrives within 40 seconds: what comes later is lost."""
+
+    def exchange(
+        self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf, shared: bytes = b""
+    ) -> Replies:
+        self.now[0] += min(limit, 40)
+        return iter(()) if limit < 40 else Wire.exchange(self, requests, enough, limit, shared)
+
+
+def test_a_busy_server_gives_nodes_more_time_to_say_who_they_are(tmp_path: Path) -> None:
+    """Else it would ask all of them again, for ever, and never have an answer in time."""
+    site = copy_site(tmp_path, SECURE)
+    wire = BusyWire(connect_nodes(tmp_path, site, []).nodes_at)
+    engine, broadcast = build_waiting_engine(wire, site)
+    assert engine.gather(broadcast, [0, 1, 2]).contributors == (0, 1, 2)
+
+
+@dataclass
 class Later(Slow):
     """A network in which the silent node is online from the beginning and the others come later."""
 

@@ -22,6 +22,7 @@ log = get_log(__name__)
 REST_ROUNDS = 5  # in which a silent node is not asked again; doubled each time
 LOOK_SECONDS = 0.5  # between two checks for clients that are awaited
 HELLO_SECONDS = 15.0  # in which a node must say who it is: it need not train for that, and other nodes wait
+CROWD = 3  # nodes of which fewer than half answer in time: then the server is slow, and waits twice as long
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ class ClientCalls:
     _strangers: dict[int, str] = field(default_factory=dict)  # nodes that did not prove to be a client, and why
     _abandoned: set[int] = field(default_factory=set)
     _online: set[int] = field(default_factory=set)
+    _hello_seconds: float = HELLO_SECONDS
     _silent: dict[int, "Silence"] = field(default_factory=dict)  # nodes that are online and have not said who they are
 
     def await_clients(self, cohort: Sequence[int], enough: int, round: int) -> list[int]:
@@ -229,7 +231,9 @@ class ClientCalls:
             greeting = encode_greeting(key_agreement.random_bytes(NONCE_BYTES))
             request = self._request("hello", round, 0, (), greeting)
             new = sum(node not in self._silent for node in unknown)
-            replies = dict(self.carrier.exchange(dict.fromkeys(unknown, request), new, HELLO_SECONDS))
+            replies = dict(self.carrier.exchange(dict.fromkeys(unknown, request), new, self._hello_seconds))
+            if len(unknown) >= CROWD and len(replies) < len(unknown) / 2:
+                self._hello_seconds = min(2 * self._hello_seconds, self.timeout)
             for node, reply in replies.items():
                 self._identify(node, reply, greeting)
             for node in set(unknown) - set(replies):
