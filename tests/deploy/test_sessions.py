@@ -122,8 +122,8 @@ def test_a_client_whose_first_vector_was_lost_is_in_the_next_sum_of_the_session(
     engine.calls.say = heard.append
     carry = wire.exchange
 
-    def lose_one(requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
-        replies = dict(carry(requests, enough, limit))
+    def lose_one(requests: Mapping[int, bytes], enough: int, limit: float = math.inf, shared: bytes = b"") -> Replies:
+        replies = dict(carry(requests, enough, limit, shared))
         if len(wire.passed) == MASK + 1:
             del replies[100]
         return iter(replies.items())

@@ -99,7 +99,7 @@ class ServerTurn(NamedTuple):
         if self.about.kind != "mask":
             return self.request(data)
         number, _, spread = signed_messages.decode_mask_request(self.body)
-        return self.request(signed_messages.encode_mask_request(number, data, spread))
+        return self.request(signed_messages.encode_mask_request(number, data) + spread)
 
 
 ServerLie: TypeAlias = Callable[[ServerTurn], list[bytes]]  # the requests that are sent instead, in their order

@@ -104,7 +104,7 @@ def broadcast_of(asked: ServerTurn) -> bytes:
 
 
 def mask_before_keys(asked: ServerTurn) -> list[bytes]:
-    return [asked.request(signed_messages.encode_mask_request(0, b"", b""), kind="mask"), asked.honest]
+    return [asked.request(signed_messages.encode_mask_request(0, b""), kind="mask"), asked.honest]
 
 
 def twice(asked: ServerTurn) -> list[bytes]:
@@ -173,7 +173,7 @@ def broadcast(new: Callable[[Params], Params], more: Params | None = None) -> Se
         if asked.about.kind != "mask":
             return [asked.request(other)]
         number, members, _ = signed_messages.decode_mask_request(asked.body)
-        return [asked.request(signed_messages.encode_mask_request(number, members, other))]
+        return [asked.request(signed_messages.encode_mask_request(number, members) + other)]
 
     return lie
 
@@ -202,6 +202,6 @@ def number(new: Callable[[int], int]) -> ServerLie:
 
     def lie(asked: ServerTurn) -> list[bytes]:
         now, members, spread = signed_messages.decode_mask_request(asked.body)
-        return [asked.request(signed_messages.encode_mask_request(new(now), members, spread))]
+        return [asked.request(signed_messages.encode_mask_request(new(now), members) + spread)]
 
     return lie

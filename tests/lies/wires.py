@@ -11,7 +11,7 @@ from discreet.secure_sums.secagg.session_client import Client
 from discreet.secure_sums.secagg.session_errors import SecaggError
 from discreet.secure_sums.secagg.session_messages import ServerMessage
 from discreet.secure_sums.secagg.session_terms import Terms
-from tests.deploy.example_sites import Replies, Wire
+from tests.deploy.example_sites import Replies, Wire, add_shared
 from tests.lies.moment import ClientTurn, Lie, ServerLie, ServerTurn
 from tests.lies.node_disk import TAMPERINGS
 
@@ -31,7 +31,10 @@ class LyingClientsWire(Wire):
     told: list[int] = field(default_factory=list)
     _earlier: dict[tuple[int, str], list[bytes]] = field(default_factory=dict)
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
+    def exchange(
+        self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf, shared: bytes = b""
+    ) -> Replies:
+        requests = add_shared(requests, shared)
         honest = dict(super().exchange(requests, enough))
         liars = [node for node in honest if node - FIRST_NODE in self.lies]
         sent = {node: self._lie(node, requests[node], honest.pop(node)) for node in liars}
@@ -66,7 +69,10 @@ class LyingServerWire(Wire):
     updates: list[tuple[int, bytes, bytes]] = field(default_factory=list)
     _earlier: dict[tuple[int, str], list[bytes]] = field(default_factory=dict)
 
-    def exchange(self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf) -> Replies:
+    def exchange(
+        self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf, shared: bytes = b""
+    ) -> Replies:
+        requests = add_shared(requests, shared)
         sent = {node: self._lie(node, request, requests) for node, request in requests.items()}
         self.passed.append({node: self._answer(node, requests[node], *asked) for node, asked in sent.items()})
         return iter([(node, reply) for node, (_, reply) in self.passed[-1].items()])
