@@ -25,6 +25,7 @@ REASONS = (  # what a skip says, and the group that it belongs to
     (r"real data sets are not here.*|\S+ is not in /.*", "needing real data that is not here (DISCREET_DATA)"),
     (r"could not import '(\w+).*", r"needing \1, which is not installed"),
     (r"no container runtime is running here", "needing a container runtime"),
+    (r"no wheelhouse for container images .*", "needing a wheelhouse for container images (DISCREET_WHEELS)"),
     (r"systemd-analyze is not here", "needing systemd-analyze"),
     (r"kept on another kind of machine.*", "comparing bits that were kept on another kind of machine"),
 )
