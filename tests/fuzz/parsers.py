@@ -72,7 +72,10 @@ def in_file(name: str, read: Callable[[Path], object]) -> Parser:
 
 def read_request(content: bytes, folder: Path) -> object:
     """Read a request that its server has signed: only then is what it says looked at."""
-    signature = key_agreement.sign(KEY, signed_messages.REQUEST_PURPOSE + content)
+    body_at = 8 + int.from_bytes(content[:8], "little")
+    shared_at = body_at + 8 + int.from_bytes(content[body_at : body_at + 8], "little")
+    digest = hashlib.sha256(content[shared_at:]).digest()
+    signature = key_agreement.sign(KEY, signed_messages.REQUEST_PURPOSE + content[:shared_at] + digest)
     return signed_messages.read_request(signature + content, key_agreement.identity_key(KEY))
 
 
@@ -82,7 +85,8 @@ def read_card(path: Path) -> object:
 
 
 def read_outcome(content: bytes, folder: Path) -> object:
-    (folder / "run.json").write_text(json.dumps({"version": 1, "id": RUN, "folder": None, "ledger": None}))
+    identity = {"version": 1, "id": RUN, "folder": None, "ledger": None, "seeded": False, "private": True}
+    (folder / "run.json").write_text(json.dumps(identity))
     return in_file("guarantee.json", read_card)(content, folder)
 
 
@@ -116,7 +120,9 @@ def chain_lines(content: bytes) -> bytes:
 
 
 def read_note(path: Path) -> object:
-    return CountingNote(path, LedgerCounter(path.parent / "counter.json")).check(path, date(2026, 1, 1))
+    counter = LedgerCounter(path.parent / "counter.json")
+    counter.prepare()
+    return CountingNote(path, counter).check(path, date(2026, 1, 1))
 
 
 def read_identity(path: Path) -> object:

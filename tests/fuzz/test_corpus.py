@@ -1,5 +1,7 @@
 """Every parser reads the kept inputs or refuses them in one sentence, and what Hypothesis makes of them."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +21,13 @@ def test_every_parser_has_a_valid_input_and_the_corpus_is_small():
     assert {folder.name for folder in CORPUS.iterdir()} == set(PARSERS)
     assert all(any(path.name.startswith(VALID) for path in kept_inputs(parser)) for parser in PARSERS)
     assert sum(path.stat().st_size for path in CORPUS.rglob("*") if path.is_file()) < LARGEST_CORPUS
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+def test_valid_inputs_are_read(parser: str, tmp_path: Path):
+    for path in kept_inputs(parser):
+        if path.name.startswith(VALID):
+            PARSERS[parser](path.read_bytes(), tmp_path)
 
 
 @pytest.mark.parametrize("parser", PARSERS)

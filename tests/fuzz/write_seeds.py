@@ -6,7 +6,6 @@
 import json
 import os
 import tempfile
-from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,6 @@ COPIED = {  # files of the stage
     "policy": ("sites/client-0/policy.toml",),
     "deployment": ("sites/site/app/deployment.toml",),
     "client_card": ("sites/client-0/client-0.toml",),
-    "ranges": ("ranges.toml",),
     "table": ("visits.csv",),
     "card": ("card.json",),
     "outcome": ("run/guarantee.json",),
@@ -42,14 +40,13 @@ COPIED = {  # files of the stage
 }
 
 
-def messages() -> Iterator[bytes]:
-    """Yield a message of each kind, or of most."""
+def saved_states() -> tuple[bytes, bytes]:
+    """Return the saved states of a session's server and of its first client."""
     agreed = session_terms()
     session = rehearsal(agreed)
     session.server.open_round(0)
-    yield from (session.clients[number].mask(0, vectors(agreed)[number])[32:] for number in range(1))
-    yield session.server.to_bytes()
-    yield session.clients[0].to_bytes()
+    session.server.receive(session.clients[0].mask(0, vectors(agreed)[0]), 0)
+    return session.server.to_bytes(), session.clients[0].to_bytes()
 
 
 def idx() -> bytes:
@@ -76,7 +73,7 @@ def journal(folder: Path) -> dict[str, bytes]:
 
 def seeds(folder: Path) -> dict[str, Any]:
     """Return the seeds that are made here."""
-    masked, server, client = messages()
+    server, client = saved_states()
     agreed = session_terms()
     head = {"kind": "train", "run": "a" * 32, "experiment": DIGEST, "round": 0, "client": 0, "cohort": [0, 1]}
     greeting = hello_messages.encode_greeting(bytes(32))
@@ -86,14 +83,15 @@ def seeds(folder: Path) -> dict[str, Any]:
     assert RequestHeader(**head)  # type: ignore[arg-type]
     return {
         **journal(folder),
+        "ranges": b'[columns]\nage = { min = 0, max = 100 }\nback = { values = ["no", "yes"] }\n',
         "checkpoint": state.to_bytes(),
         "counter": json.dumps({"ledger-2026.jsonl": [3, DIGEST]}).encode(),
-        "note": json.dumps({"ledger": "counter.json", "day": "2026-01-01", "counter": "counter.json"}).encode(),
+        "note": json.dumps({"ledger": "note.json", "day": "2026-01-01", "counter": "counter.json"}).encode(),
         "refusals": json.dumps({"time": "2026-01-01T00:00:00Z", "client": "a", "why": "No."}).encode() + b"\n",
         "names": json.dumps({"client-0": "123", "client-1": "456"}).encode(),
         "client_state": client,
         "server_state": server,
-        "request": Writer().blob(json.dumps(head).encode()).raw(b"body").to_bytes(),
+        "request": Writer().blob(json.dumps(head).encode()).blob(b"body").to_bytes() + b"shared",
         "reply": signed_messages.encode_answer(b"body"),
         "greeting": greeting,
         "hello": hello_messages.encode_hello("a" * 32, 0, greeting, KEY),
@@ -102,7 +100,7 @@ def seeds(folder: Path) -> dict[str, Any]:
         "mask_request": signed_messages.encode_mask_request(0, b"members") + b"broadcast",
         "idx": idx(),
         "npz": npz(folder),
-        "secagg": [masked, *(encode(message, agreed) for message in _examples())],
+        "secagg": [encode(message, agreed) for message in _examples()],
     }
 
 

@@ -47,7 +47,7 @@ class CountingNote:
                 f"{ledger.name}, in which this node has counted, is gone.",
                 fix="Put it back, or correct `ledgers` in policy.toml. Without it nobody knows what was spent.",
             )
-        if day < date.fromisoformat(noted["day"]) - timedelta(days=1):
+        if day + timedelta(days=1) < date.fromisoformat(noted["day"]):
             raise PolicyRefusal(
                 f"This machine's clock says {day}, and this node has counted on {noted['day']}.",
                 fix="If this clock is behind, set it. If it is right and was ahead then, "
