@@ -121,7 +121,7 @@ def test_a_key_is_64_hexadecimal_digits_and_what_else_a_file_holds_is_not_said(t
 @pytest.mark.parametrize(
     ("clients", "said"),
     [
-        ("north=480,south=350,east=²", "--clients must be NAME=EXAMPLES, and got 'east=²'."),
+        ("north=480,south=350,east=²", "Clients must be NAME=EXAMPLES, separated by commas, and got 'east=²'."),
         ("north=480,north=3", "Clients must have different names, and got 'north' more than once."),
         ("no rth=480,south=3", "must be 1 to 40 letters (a to z, A to Z), digits, - and _, and got 'no rth'."),
     ],
