@@ -54,6 +54,7 @@ class Proxy:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.sleep(0)  # so that what was aborted is closed
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._mode == CUT:
@@ -65,8 +66,12 @@ class Proxy:
             writer.transport.abort()
             return
         self._open |= {writer, onward}
-        await asyncio.gather(self._forward(reader, onward), self._forward(there, writer))
-        self._open -= {writer, onward}
+        try:
+            await asyncio.gather(self._forward(reader, onward), self._forward(there, writer))
+        finally:
+            self._open -= {writer, onward}
+            writer.close()
+            onward.close()
 
     async def _forward(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
         with suppress(OSError, RuntimeError):
