@@ -291,6 +291,26 @@ def test_an_owner_whose_policy_wants_larger_sums_is_asked_before_smaller_ones_ar
     assert cards.pin(cards.code) == tmp_path / "north" / signature_name("north")
 
 
+def test_leave_to_run_code_does_not_pass_to_the_files_of_another_membership(tmp_path: Path) -> None:
+    site = join_hospitals(tmp_path, *THREE)
+    edit_policy(tmp_path / "north", "own_code = false", "own_code = true")
+    add_west(site)
+    enroll_hospitals(tmp_path, site, "west")
+    accept_all(tmp_path, site, "north")
+    assert not PeerCards.open(tmp_path / "north").policy.own_code
+
+
+def test_two_experiments_are_not_signed_under_one_number(tmp_path: Path) -> None:
+    site = join_hospitals(tmp_path, *THREE)
+    add_west(site)
+    enroll_hospitals(tmp_path, site, "west")
+    accept_all(tmp_path, site, "north")
+    path = site.app / "deployment.toml"
+    path.write_text(path.read_text().replace("examples = 70", "examples = 700"))
+    with pytest.raises(PolicyRefusal, match="does not allow the algorithm"):
+        PeerCards.open(tmp_path / "north")
+
+
 def test_the_commands_say_what_changes_and_what_is_to_be_done(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -305,6 +325,7 @@ def test_the_commands_say_what_changes_and_what_is_to_be_done(
     enroll_hospitals(tmp_path, site, "west")
     shown = run("accept", str(tmp_path / "north"))
     assert "Membership 2 replaces membership 1:\n  joins: west with 70 examples\n" in shown
+    assert "  examples: north 40, south 50, east 60, west 70\n" in shown
     assert "a whole run takes, with a tenth of its rounds to spare: ε " in shown
     assert "Ask each client that joins or has a new key" in shown
     code = PeerCards.open(tmp_path / "north").code

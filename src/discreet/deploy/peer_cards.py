@@ -53,6 +53,8 @@ class PeerCards:
         if policy.membership >= membership.number:
             policy.allow_membership(membership.number)
             policy.allow_cards(membership.cards)
+            if not membership.is_first and policy.members is not None:
+                policy.allow_algorithm(membership.experiment)  # two experiments are never signed under one number
         owned.check_own_card(membership.cards)
         return cls(owned, app, membership)
 
@@ -141,6 +143,8 @@ class PeerCards:
         if not self.membership.is_first:
             digest = self.membership.experiment
             values = {"membership": self.membership.number, "algorithms": [digest]}
+            if self.policy.own_code:  # given to the files that the owner had read
+                values["own_code"] = False
             for old in self.policy.algorithms:
                 text = text.replace(f"`{old:.12}…`", f"`{digest:.12}…`")  # in the comment above
         if self.policy.members is not None:

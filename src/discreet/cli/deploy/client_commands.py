@@ -133,8 +133,14 @@ def _describe_membership(cards: "PeerCards") -> list[str]:
     changes = {"joins": joining, "leaves": cards.changes.leave, "has a new key": cards.changes.new_keys}
     head = [f"Membership {number} replaces membership {accepted}:"]
     head += [f"  {what}: {', '.join(names)}" for what, names in changes.items() if names]
+    head.append(f"  examples: {', '.join(f'{name} {size:,}' for name, size in sizes.items())}")
     costs = [f"ε {needed:g} of the {allowed:g} that policy.toml allows" for needed, allowed in cards.run_costs()]
     head += [f"  a whole run takes, with a tenth of its rounds to spare: {', '.join(costs)}"] if costs else []
+    head.append(
+        "  the experiment with its numbers: read resolved.toml in the app folder, which may differ in more than noise"
+    )
+    if cards.policy.own_code:
+        head.append("  own_code becomes false in policy.toml: read its Python files again before you set it to true")
     return head + lines
 
 
