@@ -95,8 +95,9 @@ INTRODUCTION = """\
 # What a server carries
 
 `benchmarks/load.py --write` wrote this page. {provenance}
-The machine's load was between {low:.0f} and {high:.0f} during these runs, from other programs: the seconds are upper
-bounds, and the memory and the bytes are not affected.
+The machine's load was between {low:.0f} and {high:.0f} during these runs, from other programs, so the seconds say
+little. The rows were measured one after the other while the server was being changed: the version named here is that
+of the installation, not of each row.
 
 A real server on loopback, with TLS and node keys, as `discreet deploy server` starts it, and clients that are real
 nodes: own keys, policy, ledger, journal and connection each. What is not as in the field: the clients of a case share
@@ -122,8 +123,8 @@ A call costs the SuperLink some 10 ms of a processor and the proxy some 5, seen 
 the three exchanges of a secure round takes some ten calls for each client, and four more of the run: that would be two
 minutes of a processor at the server for a round of 200 clients. This is an estimate; a row above is a measurement.
 
-The run's process holds most before its first round, while it checks the model by gradients of single examples: building
-the same job of 100 MB alone took 2.2 GB, and nothing of a client was there yet.
+Building the same job of 100 MB in one process, without clients, took 2.2 GB, so most of what the run's process holds is
+taken before its first round; by what was not found out.
 """
 
 
