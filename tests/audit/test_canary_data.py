@@ -92,7 +92,7 @@ def test_a_canary_feature_moves_the_weights_of_two_classes_by_the_whole_clip():
     trainer = ConvexLocal(learning_rate=2.0, clip_norm=0.5, feature_bound=3.0, batch_size=4)
     rows = RunKey.from_seed(1).rows(0, b"", [0], torch.device("cpu"))
     moved = trainer.train(planted.loss, Broadcast(0, planted.params, {}), planted.data.block([0]), rows)
-    seen = planted.directions.project(flatten({name: value[0] for name, value in moved.items()}))
+    seen = planted.directions.project(flatten({name: value[0].float() for name, value in moved.items()}))
     assert torch.allclose(seen, torch.tensor([2 * 0.5 / 12, 0.0]), rtol=1e-3)
     assert torch.allclose(norms(moved), torch.tensor([2 * 0.5 / 12], dtype=torch.float64), rtol=1e-3)
 

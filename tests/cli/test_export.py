@@ -145,7 +145,7 @@ def test_wrong_options_are_explained(line: str, problem: str, moved_run: Path, d
 
 
 def test_python_is_told_the_formats(moved_run: Path) -> None:
-    with pytest.raises(InvalidInput, match="must be one of onnx, torchscript, safetensors, and got 'card'"):
+    with pytest.raises(InvalidInput, match="must be 'onnx', 'torchscript' or 'safetensors', and got 'card'"):
         discreet_module.load(moved_run).export("card")  # type: ignore[arg-type]
 
 

@@ -91,7 +91,7 @@ def test_the_resolved_experiment_reads_back_as_the_same_with_its_noise(prepare: 
         ("engine.memory_gb=3", "engine needs a kind; there are: embedded, secure, reference"),
         ("algorithm.recipe=pfll", "There is no recipe 'pfll'. There are: fedavg, fedsgd, fedprox, pfl"),
         ("algorithm.clip=1", "takes no 'clip' (did you mean 'clip_norm'?). It takes: learning_rate, clip_norm"),
-        ("algorithm.clip_norm=-1", "must be above 0, and got -1"),
+        ("algorithm.clip_norm=-1", "must be between 1e-30 and 1e30, and got -1"),
         ("algorithm.clip_norm=big", "must be a number or a list, and got 'big'"),
         ("rounds=2.5", "must be a whole number, and got 2.5"),
         ("rounds=true", "must be a whole number, and got True"),

@@ -13,7 +13,7 @@ from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.client_groups import ClientGroups, group_clients
 from discreet.algorithms.full_precision import in_full_precision
 from discreet.algorithms.input_scale import InputScale
-from discreet.algorithms.mechanisms import AnyMechanism, DistributedGaussian, NoPrivacy
+from discreet.algorithms.mechanisms import AnyMechanism, NoPrivacy
 from discreet.algorithms.population import Population
 from discreet.algorithms.sampling import AnySampling, Everyone
 from discreet.algorithms.server_optimizers import AnyServer, ServerSgd
@@ -269,7 +269,8 @@ class Algorithm:
     @property
     def may_send_doubles(self) -> bool:
         """Whether uploads in clear may be doubles: where only their sum has enough noise (docs/notes/numerics.md)."""
-        return self.mechanism.unit == "example" or isinstance(self.mechanism, DistributedGaussian)
+        shared = self.mechanism.upload_noise() is not None and not self.mechanism.is_local
+        return self.mechanism.unit == "example" or (shared and self.mechanism.integer_shares is None)
 
     def update_sums(self, round: int, population: Population | None = None) -> UpdateSums:
         """Return the sums that an update of this round is made up of."""

@@ -28,7 +28,7 @@ def check_ledger(card: Card, path: Path, run: str | None, shared: bool = False) 
     length, head = mark.get("length"), mark.get("head")
     try:
         records = read_chain(path.read_bytes())
-    except ValueError as broken:
+    except (ValueError, RecursionError) as broken:
         return "contradicts", str(broken)
     if not isinstance(length, int) or not 0 < length <= len(records):
         return "contradicts", f"The card counts {length} lines, and the ledger has {len(records)}."
@@ -36,13 +36,10 @@ def check_ledger(card: Card, path: Path, run: str | None, shared: bool = False) 
         return "contradicts", f"Line {length} of the ledger has another hash than the card names."
     intact = f"The chain of {len(records)} lines is intact and has the card's head at line {length}"
     try:
-        listed, counted = map(
-            _to_twelve_digits, (_released_steps(records[:length], card, run), count_steps(card.event))
-        )
-    except (UnknownEvent, UnreadableCard) as problem:
+        events = (_released_steps(records[:length], card, run), count_steps(card.event))
+        listed, counted = map(_to_twelve_digits, events)
+    except (UnknownEvent, UnreadableCard, *MALFORMED) as problem:  # malformed with hashes that fit: somebody forged it
         return "unknown", f"{intact}, but its events can't be compared with the card's: {problem}"
-    except MALFORMED:  # with hashes that fit, so somebody forged it
-        return "unknown", f"{intact}, but it has records that no ledger writes."
     if more := sum((listed - counted).values()):
         state = "unknown" if shared else "contradicts"
         return state, f"{intact}, but counts {more} steps that are not in the card's event."
@@ -62,13 +59,8 @@ def read_chain(content: bytes) -> list[dict[str, Any]]:
         digest = hashlib.sha256(payload).hexdigest()
         if line[-HASH_BYTES:] != f',"hash":"{digest}"}}'.encode():
             raise ValueError(f"Line {number} of the ledger does not match its hash.")
-        try:
-            record = json.loads(payload)
-        except RecursionError:
-            record = None
-        if not isinstance(record, dict):
-            raise ValueError(f"Line {number} of the ledger is not a record.")
-        if (record.get("seq"), record.get("prev")) != (number - 1, records[-1]["hash"] if records else "0" * 64):
+        record, before = json.loads(payload), records[-1]["hash"] if records else "0" * 64
+        if not isinstance(record, dict) or (record.get("seq"), record.get("prev")) != (number - 1, before):
             raise ValueError(f"Line {number} of the ledger does not follow the one before.")
         records.append({**record, "hash": digest})
     return records

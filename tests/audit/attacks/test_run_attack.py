@@ -62,6 +62,6 @@ def test_an_unknown_attack_is_refused(tmp_path: Path):
         'rounds = 1\ntask = { kind = "digits", clients = 3 }\nmodel = { kind = "linear" }\n'
         'algorithm = { recipe = "fedavg", learning_rate = 0.1, batch_size = 8 }\n'
     )
-    with pytest.raises(InvalidInput, match="membership, inversion or labels, and got 'magic'"):
+    with pytest.raises(InvalidInput, match="'membership', 'inversion' or 'labels', and got 'magic'"):
         d.attack(file, "magic")  # type: ignore[arg-type]
     assert d.attack(file, "labels").guesses[-1].view == "this experiment"
