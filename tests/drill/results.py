@@ -1,6 +1,7 @@
 """The results of a drill: JSON lines, one for each kill, fault or finished run."""
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -23,7 +24,8 @@ class Results:
     def append(self, row: Row, kept: Path | None = None) -> bool:
         """Append and print a line. Returns whether it says that all was well; if not, `kept` is printed too."""
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        line = json.dumps({"scheme": self.scheme, **row, "at": at, "code": read_code_version().commit})
+        load = round(os.getloadavg()[0], 1)
+        line = json.dumps({"scheme": self.scheme, **row, "at": at, "load": load, "code": read_code_version().commit})
         with open(self.path, "a") as file:
             file.write(line + "\n")
         sys.stdout.write(line + ("" if row["well"] else f" (kept: {kept})") + "\n")

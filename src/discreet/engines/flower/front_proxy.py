@@ -232,6 +232,8 @@ def run_proxy(
         yield thread.is_alive
     finally:
         server.should_exit = True
+        if mark is not None:
+            mark.advance()  # no poll is held any longer: uvicorn would cancel it, with a traceback in the log
         thread.join(timeout=10)
 
 
