@@ -26,8 +26,8 @@ a round must equal the unbroken run bit for bit. Runs that missed a client, and 
 not compared.
 
 Seconds are from the kill, or from the end of the fault, and include the start of processes: on two cores, whose load
-was between {low:.0f} and {high:.0f}. Flower 1.41 starts a run's process again if it has not reported within 30 s: on a machine so
-busy that starting takes longer, a run begins only when it is less busy.
+was between {low:.1f} and {high:.1f}. Flower 1.41 starts a run's process again if it has not reported within 30 s: on a
+machine so busy that starting takes longer, a run begins only when it is less busy.
 """
 KILL_TEXT = """\
 
