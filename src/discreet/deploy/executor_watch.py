@@ -4,7 +4,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-EXECUTOR = b"flower-superexec"
+NAMES = (b"flower-superexe", b"flower-superlin")  # 15 letters of its command, which it has from its parent at first
+DEAD = (b"Z", b"X")  # states of a process that has ended
 
 
 @dataclass
@@ -19,10 +20,10 @@ class ExecutorWatch:
     _was_seen: bool = False
 
     def has_ended(self) -> bool:
-        """Whether the SuperLink had an executor and has none now."""
-        is_there = any(map(_is_executor, _children(self.superlink)))
-        self._was_seen = self._was_seen or is_there
-        return self._was_seen and not is_there
+        """Whether the SuperLink had an executor and has none now. One that it has not waited for is listed as dead."""
+        states = [state for name, state in map(_read_process, _children(self.superlink)) if name in NAMES]
+        self._was_seen = self._was_seen or bool(states)
+        return self._was_seen and all(state in DEAD for state in states)
 
 
 def _children(process: int) -> list[int]:
@@ -33,8 +34,9 @@ def _children(process: int) -> list[int]:
     return found
 
 
-def _is_executor(process: int) -> bool:
-    """Whether this process is an executor. A process that was killed has no command line left."""
+def _read_process(process: int) -> tuple[bytes, bytes]:
+    """Return the name and the state of a process, which is dead if it is no longer listed."""
     with suppress(OSError):
-        return EXECUTOR in Path(f"/proc/{process}/cmdline").read_bytes()
-    return False
+        name, _, rest = Path(f"/proc/{process}/stat").read_bytes().partition(b"(")[2].rpartition(b") ")
+        return name, rest[:1]
+    return b"", DEAD[0]
