@@ -301,14 +301,14 @@ def _extrapolation(model: Model, memory: Memory, largest: dict[str, float]) -> I
         f"Memory of a simulation, from the measurements above: {format_bytes(memory.start)} + "
         f"{format_bytes(memory.client)} per client with its {EXAMPLES} examples, whether it joins or not + "
         f"{format_bytes(memory.block)} for a full block. "
-        "Memory of a server with real clients, derived from its code and not measured: one signed request for each "
-        "client of the cohort, each as large as the model, and a few copies of the model for the replies, which are "
-        "added one at a time."
+        "A server with real clients stores the model once for all of them and adds replies up one at a time, so its "
+        "memory is a multiple of the model that does not grow with the cohort ([measured](results/load.md) with few "
+        "clients)."
     )
     yield ""
     yield (
-        "| clients | cohort | simulation, s per round | simulation, memory, GB | real server: updates received, and "
-        "memory | to list the clients, s |"
+        "| clients | cohort | simulation, s per round | simulation, memory, GB | real server: updates received "
+        "| to list the clients, s |"
     )
     yield "|---:|---:|---:|---:|---:|---:|"
     for clients, cohort in LARGE:
@@ -330,11 +330,10 @@ def _extrapolation(model: Model, memory: Memory, largest: dict[str, float]) -> I
         "- **10⁶ clients**: the cost depends on the cohort and not on the population, except for the list of client "
         "sizes and a coin for each client and round, which take seconds. A simulation can use several machines "
         '(`engine = { kind = "ray" }`). With real clients (`flower`), plan for the updates that the server '
-        "receives and the requests that it sends. It adds each reply to the sum and keeps none, except for a median or "
-        "a trimmed mean, which need every update at once (`needs_each_upload`); but it builds all requests of a round "
-        "before it sends them. So the cohort has to fit the server's "
-        "memory: draw fewer clients, or send fewer bits. Several servers or a tree of sums would go further and are "
-        "not implemented. No deployment with more than a few real clients was measured. δ has to be far below 10⁻⁶."
+        "receives, and for its processor: each call of a client takes it some 15 ms "
+        "([what a server carries](results/load.md)). It adds each reply to the sum and keeps none, except for a "
+        "median or a trimmed mean, which need every update at once (`needs_each_upload`). Several servers or a tree "
+        "of sums would go further and are not implemented. δ has to be far below 10⁻⁶."
     )
     yield (
         "- **10⁹ clients**: a list with a number for each client no longer fits into the memory of one machine. "
