@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("flwr")
 
+import httpx
 from flwr.app import ConfigRecord, Message
 from flwr.app.message import remove_content_from_message
 from flwr.common.serde import message_from_proto, message_to_proto
@@ -24,6 +25,7 @@ from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 from flwr.superlink.grid.http_grid import HttpGrid
 
+from discreet.engines.flower.flower_errors import SendFailed
 from discreet.engines.flower.grid_carrier import GridCarrier
 from discreet.engines.flower.held_polls import SentMark
 from discreet.engines.flower.message_content import pack
@@ -48,6 +50,10 @@ class SuperLink:
         self.expired: set[int] = set()  # nodes whose replies are announced, and their objects forgotten
         self.extra = dict.fromkeys(NODES, 0)  # records that each node adds to its replies
         self.seconds = 0.0  # for each object that the server fetches
+        self.broken: set[int] = set()  # nodes of whose replies the SuperLink can't give an object
+        self.unconfirmed = False  # whether it can't delete the objects of a reply
+        self.is_deaf = False  # whether it asks for an object of a request and does not store it
+        self.on_push: Callable[[], None] = lambda: None
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -58,15 +64,19 @@ class SuperLink:
 
     def PushMessages(self, asked: runtime.PushAppMessagesRequest) -> runtime.PushAppMessagesResponse:
         names = []
+        self.on_push()
         for proto in asked.messages_list:
             message = message_from_proto(proto)
             node = message.metadata.dst_node_id
             names.append(message.metadata.message_id)
             self.replies[names[-1]] = node, self._reply(node, message)
-        return runtime.PushAppMessagesResponse(message_ids=names)
+        return runtime.PushAppMessagesResponse(
+            message_ids=names, objects_to_push=[asked.message_object_trees[0].object_id] if self.is_deaf else []
+        )
 
     def PushObject(self, asked: message_pb2.PushObjectRequest) -> message_pb2.PushObjectResponse:
-        raise AssertionError("no object of a request is asked for")
+        assert self.is_deaf, "no object of a request is asked for"
+        return message_pb2.PushObjectResponse(stored=False)
 
     def PullMessages(self, asked: runtime.PullAppMessagesRequest) -> runtime.PullAppMessagesResponse:
         """Each reply is announced once, as the SuperLink does it."""
@@ -80,13 +90,23 @@ class SuperLink:
     def PullObject(self, asked: message_pb2.PullObjectRequest) -> message_pb2.PullObjectResponse:
         self.now += self.seconds
         node, content = self.objects[asked.object_id]
+        self._fail_for(node)
         there = self.now >= self.there_at[node]
         return message_pb2.PullObjectResponse(
             object_found=node not in self.expired, object_available=there, object_content=content if there else b""
         )
 
     def ConfirmMessageReceived(self, asked: message_pb2.ConfirmMessageReceivedRequest) -> None:
-        pass
+        if self.unconfirmed:
+            self._fail()
+
+    def _fail_for(self, node: int) -> None:
+        if node in self.broken:
+            self._fail()
+
+    def _fail(self) -> None:
+        request = httpx.Request("POST", "https://superlink")
+        raise httpx.HTTPStatusError("500", request=request, response=httpx.Response(500, request=request))
 
     def _reply(self, node: int, message: Any) -> Any:
         TaskIdentity.run_id, TaskIdentity.node_id = RUN, node
@@ -107,14 +127,12 @@ def link() -> SuperLink:
     return SuperLink()
 
 
-def exchange(link: SuperLink, enough: int = 2, most: int = 2**20) -> dict[int, bytes]:
+def exchange(link: SuperLink, enough: int = 2, most: int = 2**20, mark: Path = Path(os.devnull)) -> dict[int, bytes]:
     TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = RUN, 1, 3
     grid = HttpGrid(token="any")
     grid.set_run(Run.create_empty(RUN))
     grid._client = link
-    carrier = GridCarrier(
-        grid, ReplyDeadline(TIMEOUT, PATIENCE, lambda: link.now), SentMark(Path(os.devnull)), most, link.sleep
-    )
+    carrier = GridCarrier(grid, ReplyDeadline(TIMEOUT, PATIENCE, lambda: link.now), SentMark(mark), most, link.sleep)
     return dict(carrier.exchange(dict.fromkeys(NODES, b"a request"), enough))
 
 
@@ -188,3 +206,33 @@ def test_a_reply_counts_as_that_of_the_node_which_was_asked_whatever_it_says(lin
 def test_a_reply_with_more_bytes_than_any_of_the_run_is_as_none(link: SuperLink) -> None:
     link.altered = lambda node, content: content + bytes(2**20 if node == 101 else 0)
     assert exchange(link, most=1000) == answers(100, 102)
+
+
+def test_a_reply_that_the_superlink_can_t_give_is_as_none(link: SuperLink) -> None:
+    link.broken = {101}
+    assert exchange(link) == answers(100, 102)
+
+
+def test_a_reply_whose_objects_can_t_be_deleted_is_taken(link: SuperLink) -> None:
+    link.unconfirmed = True
+    assert exchange(link) == answers(*NODES)
+
+
+def test_messages_are_marked_as_being_sent_until_all_of_them_are_stored(link: SuperLink, tmp_path: Path) -> None:
+    mark, seen = SentMark(tmp_path / "sent"), list[bool]()
+    link.on_push = lambda: seen.append(mark.read().is_sending)
+    exchange(link, mark=mark.path)
+    assert seen == [True]
+    assert not mark.read().is_sending
+
+
+def test_messages_that_the_superlink_does_not_store_end_the_run_with_a_sentence(
+    link: SuperLink, tmp_path: Path
+) -> None:
+    link.is_deaf, mark = True, SentMark(tmp_path / "sent")
+    with pytest.raises(SendFailed, match="did not take the messages to the clients: it refused a part of one"):
+        exchange(link, mark=mark.path)
+    assert not mark.read().is_sending
+    link.on_push = link._fail
+    with pytest.raises(SendFailed, match="it answered 500"):
+        exchange(link)

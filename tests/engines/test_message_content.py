@@ -10,7 +10,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from discreet.deploy.request_limit import MAX_MESSAGE_BYTES, MAX_PIECE_BYTES
 from discreet.engines.flower import message_content
-from discreet.engines.flower.message_content import MAX_BYTES, MAX_OBJECTS, PIECE_BYTES, cut_pieces, pack, unpack
+from discreet.engines.flower.message_content import MAX_BYTES, MAX_OBJECTS, PIECE_BYTES, cut_shared_pieces, pack, unpack
 
 
 def message(content: RecordDict) -> Message:
@@ -32,7 +32,7 @@ def test_bytes_of_any_length_arrive_as_they_were(length: int) -> None:
 
 @pytest.mark.usefixtures("small_pieces")
 def test_shared_pieces_follow_a_clients_own() -> None:
-    shared = cut_pieces(b"a model of many numbers", first=1)
+    shared = cut_shared_pieces(b"a model of many numbers")
     assert len(shared) == 3
     assert unpack(message(pack(b"for north", shared))) == b"for north" + b"a model of many numbers"
 
@@ -40,10 +40,17 @@ def test_shared_pieces_follow_a_clients_own() -> None:
 @pytest.mark.usefixtures("small_pieces")
 def test_two_messages_with_the_same_model_have_its_pieces_in_common() -> None:
     """The SuperLink stores an object once, by its hash."""
-    shared = cut_pieces(bytes(100), first=1)
+    shared = cut_shared_pieces(bytes(100))
     one, other = (set(get_all_nested_objects(message(pack(own, shared)))) for own in (b"for north", b"for south"))
     assert len(one & other) == 10
     assert len(one) == len(other) == 13
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_nobody_knows_the_hashes_of_shared_pieces_before_they_are_sent() -> None:
+    """A client that registered one of them first, with other parts, would stop the server from storing it."""
+    one, other = ({piece.object_id for piece in cut_shared_pieces(bytes(100))} for _ in range(2))
+    assert not one & other
 
 
 @pytest.mark.usefixtures("small_pieces")

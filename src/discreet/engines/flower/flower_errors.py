@@ -24,3 +24,7 @@ class ClientsAway(RoundRefused):
 
 class ClientsNeeded(RoundRefused):
     """A round was lost because of clients without which too few remain, so that the next one would be lost too."""
+
+
+class SendFailed(DiscreetError):
+    """The SuperLink did not store the messages of a round."""

@@ -15,19 +15,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import httpx
 import uvicorn
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.serialization import load_ssh_public_key
 from flwr.common.constant import SYSTEM_TIME_TOLERANCE, TIMESTAMP_HEADER, TIMESTAMP_TOLERANCE
+from flwr.proto.fleet_pb2 import PullMessagesResponse
 from flwr.supercore.constant import FLEET_HTTP_PUBLIC_KEY_HEADER, FLEET_HTTP_SIGNATURE_HEADER
 from flwr.supercore.date import now
 from flwr.supercore.primitives.asymmetric import bytes_to_public_key, public_key_to_bytes, verify_signature
+from flwr.supercore.protobuf.constants import PROTOBUF_MEDIA_TYPE
 
 from discreet.engines.flower.connection_gate import ConnectionGate, GatedServer
-from discreet.engines.flower.held_polls import HOLD_HEADER, POLL_PATH, HeldPolls, SentMark
+from discreet.engines.flower.held_polls import HOLD_HEADER, POLL_PATH, HeldPolls, Outcome, SentMark
 from discreet.errors import InvalidInput
 from discreet.logs import get_log
 
@@ -72,14 +74,17 @@ class FrontProxy:
         if scope["type"] != "http":
             return
         admitted = await self._admit(scope, receive)
-        if isinstance(admitted, bytes) and not await self._await_news(scope, receive):
-            return
-        reply = _empty_reply(admitted) if isinstance(admitted, int) else await self._forward(scope, admitted)
         if isinstance(admitted, int):
             log.debug("call refused", status=admitted)
-        with suppress(OSError):  # the client may have disconnected
-            await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
-            await send({"type": "http.response.body", "body": reply.body})
+            reply: Reply | None = _empty_reply(admitted)
+        elif scope["path"] == POLL_PATH and self.polls is not None:
+            reply = await self._answer_poll(scope, admitted, receive, self.polls)
+        else:
+            reply = await self._forward(scope, admitted)
+        if reply is not None:
+            with suppress(OSError):  # the client may have disconnected
+                await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
+                await send({"type": "http.response.body", "body": reply.body})
 
     async def _admit(self, scope: Event, receive: Receive) -> bytes | int:
         """Return the body of a request that may be forwarded, else the status of the refusal."""
@@ -109,13 +114,22 @@ class FrontProxy:
         recent = -SYSTEM_TIME_TOLERANCE < age < TIMESTAMP_TOLERANCE + SYSTEM_TIME_TOLERANCE
         return recent and key in self.keys and verify_signature(bytes_to_public_key(key), timestamp, signature)
 
-    async def _await_news(self, scope: Event, receive: Receive) -> bool:
-        """Hold a poll while the server has nothing to say. Returns whether the node is still there."""
-        if self.polls is None or scope["path"] != POLL_PATH:
-            return True
+    async def _answer_poll(self, scope: Event, body: bytes, receive: Receive, polls: HeldPolls) -> "Reply | None":
+        """Hold a poll while the server has nothing to say. Returns its answer, None if the node has left."""
         headers = dict(scope["headers"])
-        node = headers[FLEET_HTTP_PUBLIC_KEY_HEADER.encode()]
-        return await self.polls.wait(node, headers.get(HOLD_HEADER.encode(), b""), receive)
+        node = b64decode(headers[FLEET_HTTP_PUBLIC_KEY_HEADER.encode()])
+        if (kept := polls.take_kept(node)) is not None:
+            return cast("Reply", kept)
+        outcome = await polls.wait(node, headers.get(HOLD_HEADER.encode(), b""), receive)
+        if outcome is Outcome.GONE:
+            return None
+        if node not in self.keys:  # revoked while the poll was held
+            return _empty_reply(401)
+        if outcome is Outcome.EMPTY:
+            return NO_MESSAGES
+        reply = await self._forward(scope, body)
+        brings = reply.status == 200 and bool(PullMessagesResponse.FromString(reply.body).messages_list)
+        return NO_MESSAGES if brings and polls.keep_while_sending(node, reply) else reply
 
     async def _read_body(self, receive: Receive) -> bytes | None:
         """Read the whole body, None if it is too long."""
@@ -152,6 +166,9 @@ class Reply(NamedTuple):
 
 def _empty_reply(status: int) -> Reply:
     return Reply(status, [(b"content-length", b"0")], b"")
+
+
+NO_MESSAGES = Reply(200, [(b"content-type", PROTOBUF_MEDIA_TYPE.encode()), (b"content-length", b"0")], b"")
 
 
 def bind_port(host: str, port: int) -> socket.socket:

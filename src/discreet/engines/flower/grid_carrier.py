@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+import httpx
 from flwr.app import ConfigRecord, Message
 from flwr.app.message import remove_content_from_message
 from flwr.common.serde import message_to_proto
@@ -20,10 +21,12 @@ from flwr.supercore.inflatable.inflatable_object import (
     no_object_id_recompute,
 )
 from flwr.supercore.inflatable.inflatable_protobuf_utils import make_push_object_fn_protobuf
+from flwr.supercore.inflatable.inflatable_utils import ObjectPushError
 from flwr.superlink.grid.http_grid import HttpGrid
 
+from discreet.engines.flower.flower_errors import SendFailed
 from discreet.engines.flower.held_polls import SentMark
-from discreet.engines.flower.message_content import MAX_BYTES, cut_pieces, pack
+from discreet.engines.flower.message_content import MAX_BYTES, cut_shared_pieces, pack
 from discreet.engines.flower.object_push import push_in_turn
 from discreet.engines.flower.replies import Replies
 from discreet.engines.flower.reply_deadline import ReplyDeadline
@@ -58,9 +61,10 @@ class GridCarrier:
         asked = {node: data for node, data in requests.items() if node in there}
         if len(shared) < SHARED_FROM:
             asked, shared = {node: data + shared for node, data in asked.items()}, b""
-        replies = Replies(self.grid, self._send(asked, cut_pieces(shared, first=1), waiting.timeout), self.max_bytes)
+        with self.sent.sending():
+            sent = self._send(asked, cut_shared_pieces(shared), waiting.timeout)
+        replies = Replies(self.grid, sent, self.max_bytes)
         del shared
-        self.sent.advance()
         is_over, last_reply = waiting.start(len(replies.awaited), enough), waiting.clock()
         answered = 0
         while replies.awaited and not is_over(answered):
@@ -80,11 +84,23 @@ class GridCarrier:
     def _send(self, requests: Mapping[int, bytes], shared: list[ConfigRecord], ttl: float) -> dict[str, int]:
         """Send each node its request and the shared pieces. Returns the node of each message that was accepted."""
         messages = [Message(pack(data, shared), node, MESSAGE_TYPE, ttl=ttl) for node, data in requests.items()]
-        pushed = set(
-            _push(self.grid, messages) if isinstance(self.grid, HttpGrid) else self.grid.push_messages(messages)
-        )
+        try:
+            pushed = set(
+                _push(self.grid, messages) if isinstance(self.grid, HttpGrid) else self.grid.push_messages(messages)
+            )
+        except (ObjectPushError, httpx.HTTPError) as error:
+            raise SendFailed(
+                f"The SuperLink did not take the messages to the clients: {_reason(error)}.",
+                fix="Start the run again by its name: it continues after its last finished round.",
+            ) from error
         nodes = {message.metadata.message_id: message.metadata.dst_node_id for message in messages}
         return {name: node for name, node in nodes.items() if name in pushed}
+
+
+def _reason(error: ObjectPushError | httpx.HTTPError) -> str:
+    if isinstance(error, ObjectPushError):
+        return "it refused a part of one"
+    return f"it answered {error.response.status_code}" if isinstance(error, httpx.HTTPStatusError) else "it is away"
 
 
 def _push(grid: HttpGrid, messages: list[Message]) -> list[str]:

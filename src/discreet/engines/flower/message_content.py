@@ -4,22 +4,36 @@ A model may have hundreds of megabytes. In pieces, no process between server and
 them. flwr names an object by its hash and stores it once, so that pieces which all clients get are sent once.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 
 from flwr.app import ConfigRecord, Message, RecordDict
 
-RECORD, FIELD, PLACE = "discreet", "bytes", "place"
+RECORD, FIELD, PLACE, SALT = "discreet", "bytes", "place", "salt"
 PIECE_BYTES = 2**22
 MAX_BYTES = 2**30  # of a message
 MAX_OBJECTS = 3 + MAX_BYTES // PIECE_BYTES  # in which flwr sends one: itself, its RecordDict and the pieces
 
 
-def cut_pieces(data: bytes, first: int = 0) -> list[ConfigRecord]:
-    """Cut bytes into pieces, of which the first has this place in the message. Empty bytes are no piece."""
+def cut_pieces(data: bytes) -> list[ConfigRecord]:
+    """Cut bytes into pieces. Empty bytes are no piece."""
+    return _cut(data, 0, {})
+
+
+def cut_shared_pieces(data: bytes) -> list[ConfigRecord]:
+    """Cut bytes that several messages have after a first piece of their own into pieces.
+
+    They have other hashes each time, which nobody can know in advance: a client that registers an object under the hash
+    of a piece, with parts that it doesn't have, stops the server from storing the piece.
+    """
+    return _cut(data, 1, {SALT: os.urandom(16)})
+
+
+def _cut(data: bytes, first: int, more: Mapping[str, bytes]) -> list[ConfigRecord]:
     view = memoryview(data)
     begins = range(0, len(data), PIECE_BYTES)
     return [
-        ConfigRecord({FIELD: bytes(view[begin : begin + PIECE_BYTES]), PLACE: place})
+        ConfigRecord({FIELD: bytes(view[begin : begin + PIECE_BYTES]), PLACE: place, **more})
         for place, begin in enumerate(begins, first)
     ]
 

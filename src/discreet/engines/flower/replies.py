@@ -7,9 +7,11 @@ awaited no longer than a reply that was never announced: the SuperLink gives up 
 
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import httpx
 from flwr.proto.runtime_pb2 import PullAppMessagesRequest
 from flwr.serverapp import Grid
 from flwr.supercore.inflatable.inflatable_utils import ObjectPullError
@@ -71,10 +73,11 @@ class Replies:
         try:
             if not reply.fetch_objects(grid._runtime_client.PullObject, grid.node, self.max_bytes):
                 return False
-        except ObjectPullError:
+        except (ObjectPullError, httpx.HTTPStatusError):
             reply.contents.clear()
             return True
-        reply.confirm(grid._runtime_client.ConfirmMessageReceived, grid.node)
+        with suppress(httpx.HTTPError):  # an unconfirmed reply stays in the SuperLink's database until the run ends
+            reply.confirm(grid._runtime_client.ConfirmMessageReceived, grid.node)
         return True
 
     def _give_up_on_nodes_that_are_gone(self) -> None:
