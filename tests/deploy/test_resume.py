@@ -14,16 +14,20 @@ from discreet.deploy.certificates import read_key
 from discreet.deploy.client_node import ClientNode
 from discreet.deploy.deployed_run import DeployedRun
 from discreet.deploy.deployment_folder import DeploymentFolder
+from discreet.deploy.key_renewal import renew_keys
+from discreet.deploy.membership_change import take_card
 from discreet.engines.flower import signed_messages
 from discreet.engines.flower.signed_messages import RequestHeader
 from discreet.errors import InvalidInput
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.randomness.purposes import Purpose
-from tests.deploy.example_sites import PLAIN, Wire, connect_nodes, copy_site
+from tests.deploy.example_sites import PLAIN, Wire, connect_nodes, copy_site, edit_policy
+from tests.deploy.hospital_sites import accept_all, join_hospitals
 from tests.deploy.node_requests import RUN, are_equal, count_releases, restart
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
+HOSPITALS = ("north", "south", "east")
 UNSEEDED = PLAIN.replace("seed = 7\n", "")
 
 
@@ -47,6 +51,40 @@ def crash_in_round_two(folder: Path) -> DeploymentFolder:
     for node in wire.nodes_at.values():
         node.close()
     return site
+
+
+@pytest.mark.parametrize("identity", [False, True], ids=["node key", "signing key"])
+def test_a_run_does_not_go_on_after_its_clients_agreed_to_other_keys(tmp_path: Path, identity: bool) -> None:
+    """The nodes would answer the repeated round with fresh noise: two sums, of which the server's ledger counts one."""
+    site = join_hospitals(tmp_path, *HOSPITALS)
+    for name in HOSPITALS:
+        widen_budget(tmp_path / name)
+    wire, lines = connect_nodes(tmp_path, site, []), list[str]()
+
+    def stop(line: str) -> None:
+        if line.startswith("round 1"):
+            raise Crash
+
+    with pytest.raises(Crash):
+        DeployedRun(site, "first").train(wire, stop)
+    for node in wire.nodes_at.values():
+        node.close()
+    renew_keys(tmp_path / "north", identity=identity)
+    take_card(site, tmp_path / "north" / "north.toml")
+    accept_all(tmp_path, site, *HOSPITALS)
+    wire = connect_nodes(tmp_path, site, [])
+    if identity:
+        with pytest.raises(InvalidInput, match="another membership of its clients, or other keys of theirs"):
+            DeployedRun(site, "first").train(wire, lines.append)
+    else:
+        assert DeployedRun(site, "first").train(wire, lines.append).completed == 2
+    for node in wire.nodes_at.values():
+        node.close()
+
+
+def widen_budget(node: Path) -> None:
+    line = next(each for each in (node / "policy.toml").read_text().splitlines() if each.startswith("epsilon"))
+    edit_policy(node, line, "epsilon = 40.0")
 
 
 def edit_experiment(site: DeploymentFolder, old: str, new: str) -> None:

@@ -147,6 +147,13 @@ class AppFolder:
             Member(card.name, bytes.fromhex(card.identity)) for card in self.deployment.read_cards(self.folder)
         )
 
+    @property
+    def agreement(self) -> str:
+        """SHA-256 of what a client is asked to do and of all clients' keys."""
+        return hashlib.sha256(
+            " ".join([self.digest, *(each.identity.hex() for each in self.members)]).encode()
+        ).hexdigest()
+
     def source(self, data_dir: Path | None = None, trust: Trust | None = None) -> Source:
         """Return the experiment with its folder, and with the code that may run there: without `trust`, none."""
         return Source(self.experiment, "", Paths.default(self.folder.resolve(), data_dir, trust))

@@ -150,6 +150,7 @@ class DeployedRun:
                 self.is_rehearsal,
                 self._other_runs,
                 lambda: sorted(set(calls.code_of_clients.values())),
+                app.agreement,
             ),
             accept_data_ranges=app.deployment.data_ranges,
         )

@@ -27,12 +27,15 @@ class DeploymentFacts:
         is_rehearsal: Whether one machine plays the server and every client.
         other_runs: Lists the deployment's other runs on the same data that have begun by now.
         client_code: Lists the stamps of the code that the clients say they run, each once.
+        agreement: A digest of what the clients agreed to, and of their keys. Under another one they would answer a
+            repeated round with fresh noise, which is a further release.
     """
 
     resume_command: str
     is_rehearsal: bool
     other_runs: Callable[[], Sequence[str]]
     client_code: Callable[[], Sequence[str]]
+    agreement: str
 
 
 @dataclass(frozen=True)

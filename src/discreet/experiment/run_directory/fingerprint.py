@@ -42,6 +42,7 @@ class Fingerprint:
     versions: dict[str, str]
     key: str
     experiment: str
+    agreement: str
     training_data: str
     public_data: str
     test_data: str
@@ -77,6 +78,7 @@ def take_fingerprint(job: Job) -> Fingerprint:
         versions=versions(),
         key=keyed_value("key", None),
         experiment=keyed_value("experiment", _experiment(job)),
+        agreement=keyed_value("agreement", None if job.deployment is None else job.deployment.agreement),
         training_data=keyed_value("training data", _examples(job.data) if job.holds_data else None),
         public_data=keyed_value("public data", None if job.public_data is None else _examples(job.public_data)),
         test_data=keyed_value("test data", [tensor_digest(tensor) for tensor in job.test_data]),

@@ -31,6 +31,7 @@ SUMLESS = {"evaluate_every", "evaluate_training", "checkpoint_every", "track"}  
 NAMED = 3  # settings that a message names
 REASONS = {
     "experiment": "another experiment",
+    "agreement": "another membership of its clients, or other keys of theirs",
     "training_data": "other training data",
     "public_data": "other public data",
     "test_data": "other test data",
