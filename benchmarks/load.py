@@ -95,9 +95,7 @@ INTRODUCTION = """\
 # What a server carries
 
 `benchmarks/load.py --write` wrote this page. {provenance}
-The machine's load was between {low:.0f} and {high:.0f} during these runs, from other programs, so the seconds say
-little. The rows were measured one after the other while the server was being changed: the version named here is that
-of the installation, not of each row.
+The machine's load was between {low:.1f} and {high:.1f} before and after these runs.
 
 A real server on loopback, with TLS and node keys, as `discreet deploy server` starts it, and clients that are real
 nodes: own keys, policy, ledger, journal and connection each. What is not as in the field: the clients of a case share
@@ -123,8 +121,9 @@ A call costs the SuperLink some 10 ms of a processor and the proxy some 5, seen 
 the three exchanges of a secure round takes some ten calls for each client, and four more of the run: that would be two
 minutes of a processor at the server for a round of 200 clients. This is an estimate; a row above is a measurement.
 
-Building the same job of 100 MB in one process, without clients, took 2.2 GB, so most of what the run's process holds is
-taken before its first round; by what was not found out.
+Building the same job of 100 MB in one process, without clients, took 2.2 GB at most, by the check that no example enters
+the gradient of another: it holds some ten gradients of the model. So most of what the run's process holds is taken
+before its first round, and does not grow with the number of clients.
 """
 
 
