@@ -19,15 +19,16 @@ page again. It runs deployments on one machine, each with a server and three nod
 with secure sums ("secure"). It kills their processes by `kill -9`, and lets network, disks, clocks and memory fail.
 Then it only starts again what has ended, by the documented commands.
 
-A kill or a fault counts as ended when the run has recorded two new rounds, the last with all clients if a client was
-killed or after a fault, or when the run is finished. Each run then goes on to its end and is checked: every update that
-a node made must have a reservation in that node's ledger and in the server's, and a plain run in which no client missed
-a round must equal the unbroken run bit for bit. Runs that missed a client, and secure sums, whose masks are random, are
-not compared.
+Up to four kills come one after the other, each further one while the run recovers from those before. They count as
+ended when the run has recorded two new rounds since the last of them, the second with all clients if a client was
+killed, or when the run is finished; so does a fault, always with all clients. Each run then goes on to its end and is
+checked: every update that a node made must have a reservation in that node's ledger and in the server's, and a plain
+run in which no client missed a round must equal the unbroken run bit for bit. Runs that missed a client, and secure
+sums, whose masks are random, are not compared.
 
-Seconds are from the kill, or from the end of the fault, and include the start of processes: on two cores, whose load
-was between {low:.1f} and {high:.1f}. Flower 1.41 starts a run's process again if it has not reported within 30 s: on a
-machine so busy that starting takes longer, a run begins only when it is less busy.
+Seconds are from the last kill, or from the end of the fault, and include the start of processes: on two cores, whose
+load was between {low:.1f} and {high:.1f}. Flower 1.41 starts a run's process again if it has not reported within 30 s:
+on a machine so busy that starting takes longer, a run begins only when it is less busy.
 """
 KILL_TEXT = """\
 
