@@ -311,6 +311,39 @@ def test_two_experiments_are_not_signed_under_one_number(tmp_path: Path) -> None
         PeerCards.open(tmp_path / "north")
 
 
+def test_a_client_that_joins_signs_only_the_experiment_that_it_enrolled_for(tmp_path: Path) -> None:
+    site = join_hospitals(tmp_path, *THREE)
+    add_west(site)
+    enroll_hospitals(tmp_path, site, "west")
+    policy, path = (tmp_path / "west" / "policy.toml").read_text(), site.app / "resolved.toml"
+    path.write_text(path.read_text().replace("rounds = 2", "rounds = 1"))
+    with pytest.raises(PolicyRefusal, match="does not allow the algorithm"):
+        PeerCards.open(tmp_path / "west")
+    assert (tmp_path / "west" / "policy.toml").read_text() == policy
+
+
+def test_an_owner_who_removes_the_members_signs_other_cards_but_no_other_experiment(tmp_path: Path) -> None:
+    site = join_hospitals(tmp_path, *THREE)
+    add_west(site)
+    enroll_hospitals(tmp_path, site, "west")
+    accept_all(tmp_path, site, "north")
+    signed, resolved = tmp_path / "north" / signature_name("north"), site.app / "resolved.toml"
+    first, agreed = signed.read_text(), resolved.read_text()
+    renew_keys(tmp_path / "west", identity=True)
+    shutil.copy(tmp_path / "west" / "west.toml", site.app / CARDS_FOLDER)
+    resolved.write_text(agreed.replace("rounds = 2", "rounds = 1"))
+    with pytest.raises(PolicyRefusal, match=r"pins as members: west\. .* remove `members` from policy.toml"):
+        PeerCards.open(tmp_path / "north")
+    path = tmp_path / "north" / "policy.toml"
+    path.write_text(path.read_text().partition("\n[members]\n")[0])
+    with pytest.raises(PolicyRefusal, match="does not allow the algorithm"):
+        PeerCards.open(tmp_path / "north")
+    assert signed.read_text() == first
+    resolved.write_text(agreed)
+    accept_all(tmp_path, site, "north")
+    assert signed.read_text() != first
+
+
 def test_the_commands_say_what_changes_and_what_is_to_be_done(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -334,6 +367,8 @@ def test_the_commands_say_what_changes_and_what_is_to_be_done(
     assert f"`{AppFolder.open(site.app).digest:.12}…`" in policy
     assert "membership = 2           # the list of clients" in policy
     newcomer = run("accept", str(tmp_path / "west"))
+    assert newcomer.startswith("Membership 2:\n  examples: north 40, south 50, east 60, west 70\n")
+    assert "a whole run takes, with a tenth of its rounds to spare: ε " in newcomer
     assert "Ask each of the other clients for this code" in newcomer
     assert "Renewed all keys of west" in run("renew", str(tmp_path / "west"), "--identity")
     taken = run("renew", str(site.folder), "--card", str(tmp_path / "west" / "west.toml"))

@@ -44,8 +44,8 @@ class PeerCards:
         """Read the cards.
 
         Raises:
-            PolicyRefusal: This client's card has another key, the cards differ from those that are pinned for this
-                membership, or the policy has accepted a later one.
+            PolicyRefusal: This client's card has another key, the cards or the experiment differ from those that the
+                policy has for this membership, or the policy has accepted a later one.
         """
         owned = ClientFolder.read(folder)
         policy, app = owned.policy, AppFolder.open(owned.app)
@@ -53,8 +53,8 @@ class PeerCards:
         if policy.membership >= membership.number:
             policy.allow_membership(membership.number)
             policy.allow_cards(membership.cards)
-            if not membership.is_first and policy.members is not None:
-                policy.allow_algorithm(membership.experiment)  # two experiments are never signed under one number
+            if not membership.is_first:  # two experiments are signed under one number only if `algorithms` has both
+                policy.allow_algorithm(membership.experiment)
         owned.check_own_card(membership.cards)
         return cls(owned, app, membership)
 

@@ -122,16 +122,16 @@ def accept(
 
 
 def _describe_membership(cards: "PeerCards") -> list[str]:
-    """Return the lines of all cards and, if clients were accepted before, of what has changed."""
+    """Return the lines of all cards and, for a later membership that is not pinned yet, who is in it at which ε."""
     wide = max(map(len, cards.fingerprints))
     lines = [f"{name:<{wide}}  {card}" for name, card in cards.fingerprints.items()]
     accepted, number = cards.policy.membership, cards.membership.number
-    if number == accepted:
+    if number == accepted and (cards.membership.is_first or cards.policy.members is not None):
         return lines
     sizes = {each.name: each.examples for each in cards.app.deployment.clients}
     joining = [f"{name} with {sizes[name]:,} examples" for name in cards.changes.join]
     changes = {"joins": joining, "leaves": cards.changes.leave, "has a new key": cards.changes.new_keys}
-    head = [f"Membership {number} replaces membership {accepted}:"]
+    head = [f"Membership {number}:" if number == accepted else f"Membership {number} replaces membership {accepted}:"]
     head += [f"  {what}: {', '.join(names)}" for what, names in changes.items() if names]
     head.append(f"  examples: {', '.join(f'{name} {size:,}' for name, size in sizes.items())}")
     costs = [f"ε {needed:g} of the {allowed:g} that policy.toml allows" for needed, allowed in cards.run_costs()]
