@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from discreet.cli import main as cli
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.client_node import ClientNode
 from discreet.deploy.deployed_run import DeployedRun
-from discreet.deploy.deployment import CARDS_FOLDER, DeclaredClient, read_record, write_record
+from discreet.deploy.deployment import CARDS_FOLDER, DeclaredClient, read_card, read_record, write_record
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.deployment_lock import lock_deployment
 from discreet.deploy.deployment_status import read_status
@@ -236,6 +237,36 @@ def test_a_revoked_key_is_not_taken_again(tmp_path: Path) -> None:
     renew_keys(tmp_path / "south", identity=True)
     take_card(site, tmp_path / "south" / "south.toml")
     assert not any(is_revoked(site.server, card) for card in site.deployment.read_cards(site.app))
+
+
+def test_a_revoked_key_is_not_taken_again_in_another_spelling(tmp_path: Path) -> None:
+    site = join_hospitals(tmp_path, *FOUR)
+    card = read_card(tmp_path / "south" / "south.toml", "south")
+    revoke_client(site, "south", Trust.no_code())
+    add_clients(site, [DeclaredClient(name="south", examples=SIZES["south"])], Trust.no_code())
+    write_record(replace(card, node_key=f"{card.node_key} south@example.org"), site.app / CARDS_FOLDER / "south.toml")
+    with pytest.raises(InvalidInput, match="as OpenSSH writes it without a comment"):
+        site.deployment.read_cards(site.app)
+
+
+@pytest.mark.parametrize(("field", "words"), [("node_key", "node key"), ("identity", "signing key")])
+def test_a_card_with_the_key_of_another_client_is_refused_before_anything_is_written(
+    tmp_path: Path, field: str, words: str
+) -> None:
+    """Otherwise, south could lock north out: with south revoked, north's node key would be let in no longer."""
+    site = join_hospitals(tmp_path, *THREE)
+    north, south = (read_card(tmp_path / name / f"{name}.toml", name) for name in ("north", "south"))
+    write_record(replace(south, **{field: getattr(north, field)}), tmp_path / "copied.toml")
+    before = files(site)
+    with pytest.raises(InvalidInput, match=f"The cards of 'north' and 'south' have the same {words}") as refused:
+        take_card(site, tmp_path / "copied.toml")
+    assert files(site) == before
+    shutil.copy(tmp_path / "copied.toml", site.app / CARDS_FOLDER / "south.toml")
+    with pytest.raises(InvalidInput, match="have the same") as found:
+        site.deployment.read_cards(site.app)
+    assert str(found.value) == str(refused.value)
+    take_card(site, tmp_path / "south" / "south.toml")  # its own card mends it
+    assert len(site.deployment.read_cards(site.app)) == 3
 
 
 Change = Callable[[DeploymentFolder], object]

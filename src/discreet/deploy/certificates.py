@@ -169,15 +169,20 @@ def create_node_key() -> tuple[bytes, str]:
     """Return a new node key: the content of its file, and its public key."""
     private = ec.generate_private_key(CURVE())
     content = private.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
-    return content, private.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+    return content, _format_node_key(private.public_key())
+
+
+def _format_node_key(key: ec.EllipticCurvePublicKey) -> str:
+    return key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
 
 
 def is_node_key(text: str) -> bool:
-    """Whether the text is a public key as `write_node_key` returns it."""
+    """Whether the text is a public key exactly as `write_node_key` returns it, so that equal keys are equal texts."""
     try:
-        return isinstance(load_ssh_public_key(text.encode()), ec.EllipticCurvePublicKey)
+        key = load_ssh_public_key(text.encode())
     except (ValueError, UnsupportedAlgorithm):
         return False
+    return isinstance(key, ec.EllipticCurvePublicKey) and _format_node_key(key) == text
 
 
 def write_signing_key(path: Path) -> str:

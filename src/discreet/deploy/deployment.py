@@ -88,9 +88,11 @@ class Deployment:
         """Read the card of every client, in the clients' order.
 
         Raises:
-            InvalidInput: A card is missing or does not belong to its client.
+            InvalidInput: A card is missing or does not belong to its client, or two have the same key.
         """
-        return [read_card(app / CARDS_FOLDER / f"{client.name}.toml", client.name) for client in self.clients]
+        cards = [read_card(app / CARDS_FOLDER / f"{client.name}.toml", client.name) for client in self.clients]
+        check_distinct_keys(cards)
+        return cards
 
 
 @part
@@ -113,6 +115,19 @@ def check_distinct_names(clients: Iterable[DeclaredClient]) -> None:
     names = [client.name for client in clients]
     if repeated := [name for name, times in Counter(names).items() if times > 1]:
         raise InvalidInput(f"Clients must have different names, and got {repeated[0]!r} more than once.")
+
+
+def check_distinct_keys(cards: Iterable[Card]) -> None:
+    """Refuse two cards with a key in common. All keys are public, so a client could write another one's on its card."""
+    owners: dict[str, str] = {}
+    for card in cards:
+        for kind, key in (("node key", card.node_key), ("signing key", card.identity)):
+            if (owner := owners.setdefault(key, card.name)) != card.name:
+                raise InvalidInput(
+                    f"The cards of {owner!r} and {card.name!r} have the same {kind}.",
+                    fix="Ask both owners whose key it is, by a way that you trust. The other one has to hand in a card "
+                    "with keys of its own.",
+                )
 
 
 def read_record(kind: Any, path: Path) -> Any:
@@ -148,8 +163,8 @@ def read_card(path: Path, name: str) -> Card:
         raise InvalidInput(f"{path} is the card of {card.name!r}.", fix=f"Ask the owner of {name!r} for its card.")
     if not is_node_key(card.node_key):
         raise InvalidInput(
-            f"{path}: node_key must be a public key on an elliptic curve, as OpenSSH writes it, and got "
-            f"{card.node_key[:40]!r}.",
+            f"{path}: node_key must be a public key on an elliptic curve, as OpenSSH writes it without a comment, and "
+            f"got {card.node_key[:40]!r}.",
             fix=f"Ask the owner of {name!r} for its card.",
         )
     return card

@@ -17,6 +17,7 @@ from discreet.deploy.deployment import (
     Card,
     DeclaredClient,
     Deployment,
+    check_distinct_keys,
     format_record,
     read_card,
     read_record,
@@ -97,7 +98,8 @@ def take_card(root: DeploymentFolder, path: Path) -> CardChange:
     A new node key concerns only the server. A new signing key makes the next membership, which all clients accept.
 
     Raises:
-        InvalidInput: The server is running, the card is of no client, or its node key was revoked.
+        InvalidInput: The server is running, the card is of no client, its node key was revoked, or another card has
+            one of its keys.
     """
     with lock_deployment(root), _lock_membership(root):
         card: Card = read_record(Card, path)
@@ -110,6 +112,10 @@ def take_card(root: DeploymentFolder, path: Path) -> CardChange:
                 f"The node key on {path} was revoked.",
                 fix=f"The owner of {card.name!r} creates new keys: discreet deploy renew DIR --identity",
             )
+        for other in root.deployment.clients:
+            other_place = root.app / CARDS_FOLDER / f"{other.name}.toml"
+            if other.name != card.name and other_place.is_file():
+                check_distinct_keys((read_card(other_place, other.name), card))
         change = CardChange(card.name, card.node_key != before.node_key, card.identity != before.identity)
         files = {f"{APP}/{CARDS_FOLDER}/{card.name}.toml": (format_record(card), ANYONE)}
         if change.identity:
