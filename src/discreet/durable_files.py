@@ -2,7 +2,8 @@
 
 import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Self
@@ -77,6 +78,17 @@ def lock_file(file: IO[bytes] | int, busy: DiscreetError) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         raise busy from None
+
+
+@contextmanager
+def wait_for_lock(path: Path) -> Iterator[None]:
+    """Hold the lock file at `path` while the block lasts. Waits for a process that holds it."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, OWNER)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
 
 
 def is_locked(path: Path) -> bool:

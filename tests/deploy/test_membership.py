@@ -1,5 +1,6 @@
 """Who takes part: a new list of clients has noise of its own, every client signs it, and ledgers go on."""
 
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from discreet.cli import main as cli
+from discreet.cli.deploy.status_command import open_deployment
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.client_node import ClientNode
 from discreet.deploy.deployed_run import DeployedRun
@@ -15,6 +17,7 @@ from discreet.deploy.deployment import CARDS_FOLDER, DeclaredClient, read_card, 
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.deployment_lock import lock_deployment
 from discreet.deploy.deployment_status import read_status
+from discreet.deploy.file_switch import SWITCH
 from discreet.deploy.key_renewal import renew_keys
 from discreet.deploy.membership import Membership, MembershipSignature, check_in_force, signature_name
 from discreet.deploy.membership_change import add_clients, revoke_client, take_card
@@ -237,6 +240,37 @@ def test_a_revoked_key_is_not_taken_again(tmp_path: Path) -> None:
     renew_keys(tmp_path / "south", identity=True)
     take_card(site, tmp_path / "south" / "south.toml")
     assert not any(is_revoked(site.server, card) for card in site.deployment.read_cards(site.app))
+
+
+def die_before_move(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """End the process, so to speak, before it moves the file with this number of a change to its place."""
+    replace_file, moved = os.replace, list[object]()
+
+    def move(source: Path, target: Path) -> None:
+        if SWITCH in Path(source).parts:
+            moved.append(source)
+            if len(moved) == number:
+                raise KeyboardInterrupt
+        replace_file(source, target)
+
+    monkeypatch.setattr(os, "replace", move)
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_a_change_that_was_killed_half_way_is_refused_by_every_node_until_it_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """The number of the membership comes last: an owner who was handed this folder could otherwise sign old noise."""
+    site = join_hospitals(tmp_path, *FOUR)
+    die_before_move(monkeypatch, number)
+    with pytest.raises(KeyboardInterrupt):
+        revoke_client(site, "south", Trust.no_code())
+    monkeypatch.undo()
+    assert site.deployment.membership == 1
+    with pytest.raises(PolicyRefusal, match="does not allow the algorithm"):
+        ClientNode.open(tmp_path / "north", lambda line: None)
+    assert open_deployment(site.folder).deployment.membership == 2
+    assert [client.name for client in site.deployment.clients] == ["north", "east", "west"]
 
 
 def test_a_revoked_key_is_not_taken_again_in_another_spelling(tmp_path: Path) -> None:

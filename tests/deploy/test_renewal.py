@@ -1,10 +1,12 @@
 """What `discreet deploy renew` replaces, what it leaves, and that no crash leaves half of it."""
 
 import json
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from cryptography import x509
@@ -16,7 +18,9 @@ from discreet.deploy.certificates import Authority, check_certificates
 from discreet.deploy.client_node import ClientNode
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.deployment_lock import lock_deployment
+from discreet.deploy.file_switch import SWITCH, finish_switch, replace_files
 from discreet.deploy.renewal import renew_certificate
+from discreet.durable_files import OWNER
 from discreet.errors import InvalidInput
 from tests.deploy.example_sites import PLAIN, copy_site
 
@@ -61,6 +65,29 @@ def test_a_new_authority_also_replaces_the_one_that_clients_have(tmp_path: Path)
     load(site.server / "server.crt").verify_directly_issued_by(load(site.app / "ca.crt"))
     assert AppFolder.open(site.app).digest == digest
     ClientNode.open(tmp_path / "client-0", lambda line: None).close()  # its owner has nothing to agree to
+
+
+def test_a_process_that_finds_a_change_waits_until_another_one_has_made_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise, it could remove the files of the next change before they are at their places."""
+    remove, second = shutil.rmtree, Thread(target=replace_files, args=(tmp_path, tmp_path, {"b": (b"2", OWNER)}))
+    waited = list[bool]()
+
+    def remove_later(path: Path, *, ignore_errors: bool) -> None:
+        if path.name == SWITCH and not waited:
+            second.start()
+            second.join(0.3)
+            waited.append(second.is_alive())
+        remove(path, ignore_errors=ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", remove_later)
+    (tmp_path / SWITCH).mkdir()
+    (tmp_path / SWITCH / "a").write_text("1")
+    finish_switch(tmp_path, tmp_path)
+    second.join()
+    assert waited == [True]
+    assert [(tmp_path / name).read_text() for name in "ab"] == ["1", "2"]
 
 
 def test_a_certificate_never_outlives_its_authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

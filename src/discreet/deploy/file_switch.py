@@ -3,12 +3,13 @@
 import os
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
-from discreet.durable_files import sync_directory, write_durably
+from discreet.deploy.deployment import DEPLOYMENT_FILE
+from discreet.durable_files import sync_directory, wait_for_lock, write_durably
 
 SWITCH = "switch"  # has the new files, complete, until each is at its place
+LOCK = "switch.lock"  # held by the process that writes or moves them
 
 
 def replace_files(folder: Path, place: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
@@ -19,29 +20,38 @@ def replace_files(folder: Path, place: Path, files: Mapping[str, tuple[bytes, in
         place: A folder on the same disk that only its owner may read, for the new files in between.
         files: For each file its new content, and who may read it: a mode of `durable_files`.
     """
-    draft = place / f".{SWITCH}"
-    shutil.rmtree(draft, ignore_errors=True)  # of a process that was killed
-    draft.mkdir(mode=0o700)
-    for name, (content, mode) in files.items():
-        path = draft / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_durably(path, content, mode)
-        sync_directory(path.parent.parent)
-    sync_directory(draft)
-    draft.rename(place / SWITCH)  # from here on, the new files are those that count
-    sync_directory(place)
-    finish_switch(folder, place)
+    with wait_for_lock(place / LOCK):
+        _move_files(folder, place)  # of a process that was killed
+        draft = place / f".{SWITCH}"
+        shutil.rmtree(draft, ignore_errors=True)  # likewise
+        draft.mkdir(mode=0o700)
+        for name, (content, mode) in files.items():
+            path = draft / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_durably(path, content, mode)
+            sync_directory(path.parent.parent)
+        sync_directory(draft)
+        draft.rename(place / SWITCH)  # from here on, the new files are those that count
+        sync_directory(place)
+        _move_files(folder, place)
 
 
 def finish_switch(folder: Path, place: Path) -> None:
     """Move the files of a `replace_files` that was interrupted to their places. Call it before any of them is read."""
+    if (place / SWITCH).is_dir():  # otherwise nothing is written: the folder may be read-only
+        with wait_for_lock(place / LOCK):
+            _move_files(folder, place)
+
+
+def _move_files(folder: Path, place: Path) -> None:
     switch = place / SWITCH
-    if not switch.is_dir():
-        return
-    for path in sorted(switch.rglob("*")):
-        if path.is_file():
-            target = folder / path.relative_to(switch)
-            with suppress(FileNotFoundError):  # another process moved it
-                os.replace(path, target)
-                sync_directory(target.parent)
+    for path in sorted(filter(Path.is_file, switch.rglob("*")), key=_moving_order):
+        target = folder / path.relative_to(switch)
+        os.replace(path, target)
+        sync_directory(target.parent)
     shutil.rmtree(switch, ignore_errors=True)
+
+
+def _moving_order(path: Path) -> tuple[bool, Path]:
+    """Move deployment.toml last: beside the number that a policy has accepted, its node refuses what is new."""
+    return path.name == DEPLOYMENT_FILE, path

@@ -3,7 +3,8 @@
 Each change makes the next membership, with noise and threshold computed anew for its clients. Ledgers and runs stay.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +25,7 @@ from discreet.deploy.deployment import (
 )
 from discreet.deploy.deployment_folder import APP, SERVER, DeploymentFolder
 from discreet.deploy.deployment_lock import lock_deployment
-from discreet.deploy.file_switch import replace_files
+from discreet.deploy.file_switch import finish_switch, replace_files
 from discreet.deploy.new_deployment import UNPLANNED_FILE, plan_deployment
 from discreet.deploy.request_limit import LIMIT_FILE, format_limit
 from discreet.deploy.revoked_keys import is_revoked, revoke_key
@@ -141,15 +142,19 @@ def _switch_clients(
     return deployment
 
 
-def _lock_membership(root: DeploymentFolder) -> ProcessLock:
-    """Lock the list of clients, so that one process at a time changes it."""
+@contextmanager
+def _lock_membership(root: DeploymentFolder) -> Iterator[None]:
+    """Lock the list of clients, so that one process at a time changes it, and finish a change that was killed."""
 
     def change_in_progress(process: str) -> InvalidInput:
         return InvalidInput(
-            f"The list of clients of {root.folder} is being changed by process {process}.", fix="Wait until it ended."
+            f"The list of clients of {root.folder} is being changed by process {process}.",
+            fix="Wait until it has ended.",
         )
 
-    return ProcessLock(root.server / "membership.lock", change_in_progress)
+    with ProcessLock(root.server / "membership.lock", change_in_progress):
+        finish_switch(root.folder, root.server)
+        yield
 
 
 def _read_unplanned(root: DeploymentFolder, trust: Trust, data_dir: Path | None) -> Source:
