@@ -273,6 +273,29 @@ def test_a_change_that_was_killed_half_way_is_refused_by_every_node_until_it_is_
     assert [client.name for client in site.deployment.clients] == ["north", "east", "west"]
 
 
+def kill(*words: object, **options: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("moment", ["before the new files count", "between two of them", "before its card is removed"])
+def test_a_revocation_that_was_killed_is_finished_by_running_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    site, other = join_hospitals(tmp_path / "killed", *FOUR), join_hospitals(tmp_path / "whole", *FOUR)
+    match moment:
+        case "before the new files count":
+            monkeypatch.setattr(Path, "rename", kill)
+        case "between two of them":
+            die_before_move(monkeypatch, 2)
+        case "before its card is removed":
+            monkeypatch.setattr(Path, "unlink", kill)
+    with pytest.raises(KeyboardInterrupt):
+        revoke_client(site, "south", Trust.no_code())
+    monkeypatch.undo()
+    assert revoke_client(site, "south", Trust.no_code()) == revoke_client(other, "south", Trust.no_code())
+    assert files(site) == files(other)
+
+
 def test_a_revoked_key_is_not_taken_again_in_another_spelling(tmp_path: Path) -> None:
     site = join_hospitals(tmp_path, *FOUR)
     card = read_card(tmp_path / "south" / "south.toml", "south")

@@ -28,7 +28,7 @@ from discreet.deploy.deployment_lock import lock_deployment
 from discreet.deploy.file_switch import finish_switch, replace_files
 from discreet.deploy.new_deployment import UNPLANNED_FILE, plan_deployment
 from discreet.deploy.request_limit import LIMIT_FILE, format_limit
-from discreet.deploy.revoked_keys import is_revoked, revoke_key
+from discreet.deploy.revoked_keys import is_revoked, read_revoked_keys, revoke_key
 from discreet.durable_files import ANYONE, OWNER, ProcessLock
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.experiment.configuration.experiment_file import Experiment, Source
@@ -58,16 +58,20 @@ def add_clients(
 def revoke_client(root: DeploymentFolder, name: str, trust: Trust, data_dir: Path | None = None) -> Deployment:
     """Lock a client out at once, also of a server that runs, and make the membership without it.
 
-    A run that is going on treats it as a client that dropped out, and can't be resumed after it has ended.
+    A run that is going on treats it as a client that dropped out, and can't be resumed after it has ended. A revocation
+    that was killed is finished by the next one of the same client.
 
     Raises:
-        InvalidInput: There is no such client.
+        InvalidInput: There is no such client, and none of this name was revoked.
         DiscreetError: The client is locked out, but the noise for the others can't be computed. The membership stays
             as it is, with a client that never answers.
     """
     with _lock_membership(root):
         clients, card_path = root.deployment.clients, root.app / CARDS_FOLDER / f"{name}.toml"
         rest = tuple(client for client in clients if client.name != name)
+        if len(rest) == len(clients) and name in read_revoked_keys(root.server):
+            card_path.unlink(missing_ok=True)  # the last step, before which the process was killed
+            return root.deployment
         if len(rest) == len(clients):
             names = ", ".join(client.name for client in clients)
             raise InvalidInput(f"{name!r} is not a client of this deployment.", fix=f"Name one of {names}.")
