@@ -191,6 +191,22 @@ def test_a_revoked_client_is_a_drop_out_of_the_run_that_is_going_on(tmp_path: Pa
         connect_nodes(tmp_path, site, [])
 
 
+def test_a_client_that_is_revoked_before_the_first_sum_does_not_stop_the_nodes_that_run(tmp_path: Path) -> None:
+    """They share the server's app folder here, from which its card has gone by the time they are first asked."""
+    site = join_hospitals(tmp_path, *FOUR)
+    wire = connect_nodes(tmp_path, site, [])
+
+    def lost(node: int, number: int) -> bool:
+        if site.deployment.membership == 1:
+            revoke_client(site, "south", Trust.no_code())
+        return node == 101 and number > 0  # it had said who it is
+
+    wire.lost = lost
+    completed, said = train(tmp_path, site, "first", wire)
+    assert completed == 2
+    assert [line.split(", ")[1] for line in said if line.startswith("round")] == ["3 clients", "3 clients"]
+
+
 def test_a_client_can_be_locked_out_even_where_the_others_are_too_few(tmp_path: Path) -> None:
     site = copy_site(tmp_path, SECURE)
     before = files(site)

@@ -22,6 +22,7 @@ from discreet.deploy.owner_price import price_releases
 from discreet.deploy.policy import ClientFolder, Policy, PolicyRefusal
 from discreet.durable_files import ProcessLock
 from discreet.engines.flower import hello_messages, signed_messages
+from discreet.engines.flower.client_calls import Member
 from discreet.engines.flower.flower_errors import RequestRefused
 from discreet.engines.flower.signed_messages import Refusal, RequestHeader
 from discreet.engines.secure_terms import plan_session
@@ -73,12 +74,14 @@ class ClientNode:
     request gets the same reply, and two different requests never share noise.
 
     Attributes:
+        members: All clients with their signing keys, as they were when the node began: nobody if the policy pins none.
         say: Prints a line for the owner: refusals and faults.
         report_answer: Prints a line for each round that was answered; None prints none.
     """
 
     client_folder: ClientFolder
     app: AppFolder
+    members: tuple[Member, ...]
     learner: Learner
     journal: Journal
     ledger: ClientLedger
@@ -106,6 +109,7 @@ class ClientNode:
         """
         own_folder, place = ClientFolder.open(folder), choose_device(device)
         policy, app = own_folder.policy, AppFolder.open(own_folder.app)
+        members = app.members if policy.members is not None else ()  # now, as cards may be removed or replaced later
         check_in_force(app)
         policy.allow_algorithm(app.digest)  # before anything of the app is loaded: it may contain Python
         policy.allow_seed(app.experiment.seed)
@@ -126,7 +130,8 @@ class ClientNode:
             tuned_to = client_ledger.expected_event(policy, learner.algorithm, app.population, experiment.rounds)
             ledger = ClientLedger(folder, policy, tuned_to)
             journal = Journal(folder / "runs" / app.digest)
-            return cls(own_folder, app, learner, journal, ledger, read_key(folder / "identity.key"), say, lock)
+            identity = read_key(folder / "identity.key")
+            return cls(own_folder, app, members, learner, journal, ledger, identity, say, lock)
         except BaseException:
             lock.close()
             raise
@@ -275,7 +280,8 @@ class ClientNode:
             raise RequestRefused("The secure sum has other numbers than this algorithm.")
         if terms.purpose != signed_messages.session_purpose(about.experiment, about.run):
             raise RequestRefused("The secure sum is for another experiment or another run.")
-        identities = [self.app.members[client].identity for client in about.cohort]
+        self.policy.allow_secure_sums()
+        identities = [self.members[client].identity for client in about.cohort]
         self.policy.allow_terms(terms, identities, plan_session(learner.algorithm, len(about.cohort)))
 
     def _send_masked(self, about: RequestHeader, body: bytes) -> bytes:
@@ -323,7 +329,7 @@ class ClientNode:
 
     def _peer_name(self, about: RequestHeader, place: int) -> str:
         """Return the name of the client at this place of a secure sum."""
-        return self.app.members[about.cohort[place]].name
+        return self.members[about.cohort[place]].name
 
     def _load_session(self, about: RequestHeader) -> tuple[OpenSession, Client]:
         """Load the run's session, if it is for this experiment and cohort and the policy still allows its terms."""
