@@ -68,7 +68,7 @@ def test_cards_are_pinned_only_by_the_code_that_all_of_them_give(tmp_path: Path)
     shown = PeerCards.open(tmp_path / "client-0")  # what a server that lies shows to one of them
     assert shown.code != there.code
     assert [name for name, each in shown.fingerprints.items() if each != there.fingerprints[name]] == ["client-2"]
-    with pytest.raises(InvalidInput, match="have the code"):
+    with pytest.raises(InvalidInput, match=f"have the code {shown.code}, but you typed '{there.code}'"):
         shown.pin(there.code)
     assert ClientFolder.open(tmp_path / "client-0").policy.members is None
     at_home.pin(there.code.upper().replace("-", " "))  # as somebody would type it

@@ -477,6 +477,8 @@ def test_the_commands_say_what_changes_and_what_is_to_be_done(
     assert "Renewed all keys of west" in run("renew", str(tmp_path / "west"), "--identity")
     taken = run("renew", str(site.folder), "--card", str(tmp_path / "west" / "west.toml"))
     assert "west has new keys, so this is membership 3" in taken
+    again = run("renew", str(site.folder), "--card", str(tmp_path / "west" / "west.toml"))
+    assert " ".join(again.split()) == f"The deployment already has this card: {tmp_path / 'west' / 'west.toml'}."
     assert "Revoked west. Membership 4 has north, south, east." in run("revoke", str(site.folder), "west")
 
 

@@ -115,7 +115,7 @@ class PeerCards:
         """
         if "".join(filter(str.isalnum, code)).lower() != self.code.replace("-", ""):
             raise InvalidInput(
-                f"The cards in the app folder have the code {self.code}, and got {code!r}.",
+                f"The cards in the app folder have the code {self.code}, but you typed {code!r}.",
                 fix="Find whose card differs, and ask its owner, not the server.",
             )
         self._check_cohort()

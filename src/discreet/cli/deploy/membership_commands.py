@@ -52,7 +52,7 @@ def revoke(
 
     A server that runs lets it in no longer, and a run that is going on treats it as a client that dropped out. Noise
     and threshold are computed anew, and the other clients have to accept and sign the new list of clients. Ledgers and
-    finished runs stay as they are; a run that is going on can't be resumed later.
+    finished runs stay as they are; a run that is going on can't be resumed later. After a kill, run the command again.
     """
     from discreet.deploy.membership_change import revoke_client
 

@@ -86,7 +86,7 @@ def _take_card(folder: Path, path: Path) -> tuple[list[str], dict[str, object]]:
     elif change.node_key:
         page = [f"{change.name} has a new node key. Next: discreet deploy server {quote(str(folder))}"]
     else:
-        page = [f"{path} is the card that the deployment has already."]
+        page = [f"The deployment already has this card: {path}."]
     return page, {"folder": str(folder), "membership": number, **change._asdict()}
 
 
