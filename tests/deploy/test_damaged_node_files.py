@@ -1,5 +1,6 @@
 """A damaged file of a node is refused in one sentence that names it, and stays as it is."""
 
+import json
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from discreet.deploy.counting_note import CountingNote
 from discreet.deploy.journal import Entry, Journal, OpenSession
 from discreet.deploy.ledger_counter import LedgerCounter
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, LedgerDamaged
 
 RUN, LEDGER, DAY = "1", Path("ledger-2026.jsonl"), date(2026, 1, 1)
 DAMAGES = {
@@ -60,6 +61,27 @@ def test_a_damaged_file_of_a_node_is_named(folder: Path, name: str, damage: str)
         READERS[name](folder)
     assert str(folder / name) in refused.value.problem
     assert (folder / name).read_bytes() == DAMAGES[damage]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        [3, "SECRET"],
+        [3, "g" * 64],
+        [3, "a" * 63],
+        [3, 4],
+        [0, "a" * 64],
+        [10**13, "a" * 64],
+        [True, "a" * 64],
+        ["3", "a" * 64],
+    ],
+    ids=str,
+)
+def test_a_counter_whose_length_or_hash_is_none_is_damaged_and_not_shown(folder: Path, entry: list[object]) -> None:
+    (folder / "counter.json").write_text(json.dumps({LEDGER.name: entry}))
+    with pytest.raises(LedgerDamaged, match="Put its newest copy back") as refused:
+        READERS["counter.json"](folder)
+    assert "SECRET" not in str(refused.value)
 
 
 def test_files_of_a_node_that_are_whole_are_read(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """A node notices that an older copy of its ledger was put back, and no crash makes it refuse its own ledger."""
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -82,6 +83,18 @@ def test_a_counter_that_was_removed_is_refused(tmp_path: Path) -> None:
     (node / "counter.json").write_text("[1")
     with pytest.raises(LedgerDamaged, match=r"counter\.json must have the length .* and can't be read"):
         open_ledger(node).check(today(), asked)
+
+
+def test_a_server_learns_only_the_kind_of_fault_of_a_damaged_counter(request_case: RequestCase) -> None:
+    folder, _, node, about, body, key = request_case
+    node.answer(signed_messages.sign_request(about, body, key))
+    counter = folder / "client-0" / "counter.json"
+    counter.write_text(json.dumps({name: [3, "SECRET"] for name in json.loads(counter.read_text())}))
+    told = list[str]()
+    again = replace(restart(node), say=told.append)
+    request = signed_messages.sign_request(replace(about, round=1), body, key)
+    assert refusal(again, request) == "The request could not be answered (LedgerDamaged); the node's owner sees why."
+    assert f"{counter} must have the length and the last hash of each ledger" in told[0]
 
 
 def test_lines_of_another_node_in_a_shared_ledger_are_no_rollback(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A node's own counter of its ledgers: how long each was and how it ended, so that an older copy is noticed."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -71,10 +72,22 @@ class LedgerCounter:
             return {}
 
         def build(known: Any) -> dict[str, tuple[int, str]]:
-            return {str(name): (int(records), str(head)) for name, (records, head) in known.items()}
+            return {name: (_check_length(records), _check_hash(head)) for name, (records, head) in known.items()}
 
         damaged = LedgerDamaged(
             f"{self.path} must have the length and the last hash of each ledger, and can't be read.",
             fix=f"Put its newest copy back. {LOST}",
         )
         return parse_json(self.path.read_bytes(), build, damaged)
+
+
+def _check_length(records: Any) -> int:
+    if type(records) is not int or not 1 <= records <= 10**12:  # a bool is an int
+        raise ValueError
+    return records
+
+
+def _check_hash(head: Any) -> str:
+    if re.fullmatch("[0-9a-f]{64}", head) is None:
+        raise ValueError
+    return str(head)
