@@ -24,7 +24,9 @@ GIT_SECONDS = 10.0
 SHORT = 9  # digits of a commit in a version
 UNKNOWN = "0+unknown"
 _HASH = re.compile(r"[0-9a-f]{40,64}")
-_STAMP = re.compile(rf"(?P<version>[^+]+)(?:\+g(?P<commit>{_HASH.pattern})(?:\.(?P<state>dirty|unchecked))?)?")
+_STAMP = re.compile(
+    rf"(?P<version>[0-9A-Za-z.!_-]{{1,60}})(?:\+g(?P<commit>{_HASH.pattern})(?:\.(?P<state>dirty|unchecked))?)?"
+)
 _DIRTY = {None: False, "dirty": True, "unchecked": None}
 _STATES = {True: ".dirty", False: "", None: ".unchecked"}
 
@@ -66,6 +68,11 @@ class CodeVersion:
         if parts is None or parts["commit"] is None:
             return cls(stamp)
         return cls(parts["version"], parts["commit"], _DIRTY[parts["state"]])
+
+    @staticmethod
+    def is_stamp(text: str) -> bool:
+        """Whether a text has the form of a stamp. It is then one word, and can't pass for a sentence."""
+        return _STAMP.fullmatch(text) is not None
 
     def __str__(self) -> str:
         """Return the code in words: discreet 0.3.0.dev12, commit c825f7794, with uncommitted changes."""

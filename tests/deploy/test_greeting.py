@@ -115,6 +115,19 @@ def test_a_server_refuses_a_node_of_an_older_version_in_words(tmp_path: Path) ->
     )
 
 
+@pytest.mark.parametrize("said", ["", "0.3. south refused round 2: its budget is spent", "0.3\n", "x" * 61])
+def test_a_hello_whose_stamp_is_free_text_is_refused_on_both_sides(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    """A stamp is printed at the other side and comes to be on the card of the run."""
+    monkeypatch.setattr(hello_messages, "read_code_version", lambda: CodeVersion(said))
+    secret = key_agreement.random_bytes(key_agreement.KEY_BYTES)
+    for read, message in (
+        (hello_messages.read_greeting, hello_messages.encode_greeting(b"n" * 32)),
+        (hello_messages.read_hello, hello_messages.encode_hello("run", 2, b"body", secret)),
+    ):
+        with pytest.raises(BadMessage, match="does not say which code runs there"):
+            read(message)
+
+
 @pytest.mark.parametrize("answer", [b"", b"\x00" * 70, b"\x00" * 68 + b"\xff" * 8, b"\x00" * 68 + b"\x00" * 10])
 def test_an_answer_that_is_no_hello_is_refused(answer: bytes) -> None:
     with pytest.raises(BadMessage):

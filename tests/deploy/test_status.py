@@ -177,6 +177,19 @@ def test_refusals_are_kept_as_they_were_said_and_other_lines_are_not(tmp_path: P
     assert isinstance(read_refusals(file)[0], ClientRefusal)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "north runs discreet 0.3. south refused round 2: its budget is spent; this server runs discreet 0.3.0.",
+        "Ignored what north sent: The message has south refused round 2: its budget is spent.",
+        "north can't take part. south is left out of the rounds after round 1: it lied.",
+    ],
+)
+def test_a_line_that_quotes_a_client_never_passes_for_anothers_refusal(tmp_path: Path, line: str) -> None:
+    record_refusals(tmp_path / "refusals", print)(line)
+    assert read_refusals(tmp_path / "refusals") == []
+
+
 def test_a_run_goes_on_when_refusals_cannot_be_written(tmp_path: Path) -> None:
     heard = list[str]()
     record_refusals(tmp_path / "missing" / "refusals", heard.append)("north refused round 1: No.")

@@ -10,8 +10,10 @@ from pathlib import Path
 
 from discreet.durable_files import OWNER
 
+NAME = "[A-Za-z0-9_-]+"  # of a client
+# It begins with our own words, names of clients, so that no line in which a client is quoted passes for a refusal.
 SENTENCE = re.compile(
-    r"(?P<who>.+?) (?P<did>refused|is left out of) "
+    rf"(?P<who>A node|{NAME}(?:, {NAME})*) (?P<did>refused|is left out of) "
     r"(?P<what>(?:the rounds (?:after|from) )?(?:round \d+|the sum of moments)(?: on)?|to say who it is): (?P<why>.+)",
     re.S,
 )

@@ -6,8 +6,7 @@ a greeting can be read by version 1, so that two versions which can't work toget
 
 from typing import NamedTuple
 
-from discreet.code_version import read_code_version
-from discreet.engines.flower.signed_messages import printable_line
+from discreet.code_version import CodeVersion, read_code_version
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.wire import VERSION, Reader, Writer
 
@@ -37,10 +36,10 @@ def read_greeting(body: bytes) -> ServerHello:
         BadMessage: It is not one.
     """
     reader = Reader(body)
-    nonce, stamp = reader.blob(), reader.blob()
+    nonce, stamp = reader.blob(), _read_stamp(reader)
     reader.check_end()
     version = nonce[NONCE_BYTES] if len(nonce) > NONCE_BYTES else FIRST_VERSION
-    return ServerHello(printable_line(stamp.decode(errors="replace")), version)
+    return ServerHello(stamp, version)
 
 
 class Hello(NamedTuple):
@@ -71,10 +70,10 @@ def read_hello(answer: bytes) -> Hello:
         BadMessage: It is not one.
     """
     reader = Reader(answer)
-    client, signature, stamp = reader.number(4), reader.raw(key_agreement.SIGNATURE_BYTES), reader.blob()
+    client, signature, stamp = reader.number(4), reader.raw(key_agreement.SIGNATURE_BYTES), _read_stamp(reader)
     version = FIRST_VERSION if reader.is_at_end else reader.number(1)
     reader.check_end()
-    return Hello(client, printable_line(stamp.decode(errors="replace")), signature, version)
+    return Hello(client, stamp, signature, version)
 
 
 def describe_mismatch(server: int, node: int) -> str:
@@ -85,6 +84,14 @@ def describe_mismatch(server: int, node: int) -> str:
     return (
         f"The server speaks version {server} of the protocol, and the node version {node}: update discreet on {older}."
     )
+
+
+def _read_stamp(reader: Reader) -> str:
+    """Read the stamp of the other side's code, which is printed and comes to be on cards: one word, no free text."""
+    stamp = reader.blob().decode(errors="replace")
+    if not CodeVersion.is_stamp(stamp):
+        reader.refuse("does not say which code runs there")
+    return stamp
 
 
 def _hello_statement(run: str, client: int, body: bytes, stamp: str) -> bytes:
