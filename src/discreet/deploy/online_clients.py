@@ -25,11 +25,6 @@ def store_node_number(root: DeploymentFolder, name: str, number: int) -> None:
     write_durably(root.server / NUMBERS_FILE, json.dumps(known).encode(), OWNER)
 
 
-def node_number(root: DeploymentFolder, name: str) -> str | None:
-    """Return the number of a client's node, None if it was not stored."""
-    return _node_numbers(root).get(name)
-
-
 def forget_node_number(root: DeploymentFolder, name: str) -> None:
     """Remove the number of a client's node."""
     known = _node_numbers(root)
@@ -68,4 +63,4 @@ def read_names(path: Path) -> dict[str, str]:
         known = json.loads(path.read_bytes()) if path.exists() else {}
     except (ValueError, RecursionError):
         return {}
-    return known if isinstance(known, dict) else {}
+    return {name: text for name, text in known.items() if isinstance(text, str)} if isinstance(known, dict) else {}

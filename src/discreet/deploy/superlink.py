@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from discreet.deploy import deployment_lock, flower_commands, online_clients
+from discreet.deploy.certificates import is_node_key
 from discreet.deploy.deployment import Card
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.durable_files import OWNER, ProcessLock, write_durably
@@ -73,15 +74,18 @@ def run_superlink(
 
 def unregister_nodes(root: DeploymentFolder, cards: list[Card], say: Callable[[str], None]) -> None:
     """Remove nodes from the SuperLink that it knows by other keys than those of these cards."""
+    from discreet.engines.flower import node_registry  # its dependencies come with the extra discreet[flower]
+
     noted, keys = root.server / REGISTERED_FILE, {card.name: card.node_key for card in cards}
     known = online_clients.read_names(noted)
-    for name in [name for name, key in known.items() if keys.get(name) != key]:
-        if (number := online_clients.node_number(root, name)) is not None:
-            answer = flower_commands.call_flower(root, "supernode", "unregister", number, flower_commands.CONNECTION)
-            if answer.returncode:
-                problem = flower_commands.last_line(answer.stdout + answer.stderr)
-                say(f"The old key of {name} is still known to the SuperLink, but no longer let in: {problem}")
-                continue
+    old = {name: key for name, key in known.items() if keys.get(name) != key and is_node_key(key)}
+    if not old:
+        return
+    address = flower_commands.loopback_address(root)
+    for name, is_gone in node_registry.unregister_keys(address, root.server / "ca.crt", old):
+        if not is_gone:
+            say(f"The old key of {name} is still known to the SuperLink, but no longer let in.")
+            continue
         online_clients.forget_node_number(root, name)
         del known[name]
         write_durably(noted, json.dumps(known).encode(), OWNER)
