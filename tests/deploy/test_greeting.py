@@ -115,6 +115,75 @@ def test_a_server_refuses_a_node_of_an_older_version_in_words(tmp_path: Path) ->
     )
 
 
+@dataclass
+class RefusingNodeWire(Wire):
+    """A network on which client 2 refuses the greeting until its owner has mended the cause."""
+
+    is_mended: bool = False
+    is_away: bool = False
+
+    def nodes(self) -> list[int]:
+        return [node for node in self.nodes_at if node != 102 or not self.is_away]
+
+    def exchange(
+        self, requests: Mapping[int, bytes], enough: int, limit: float = math.inf, shared: bytes = b""
+    ) -> Replies:
+        came = dict(super().exchange(requests, enough, limit, shared))
+        if 102 in came and not self.is_mended:
+            came[102] = signed_messages.encode_refusal(signed_messages.Refusal("The policy forbids it."))
+        return iter(came.items())
+
+
+@pytest.fixture
+def greeting_case(tmp_path: Path) -> tuple[RefusingNodeWire, client_calls.ClientCalls, list[str]]:
+    """A network with a client that refuses the greeting, the calls of a run of 80 rounds, and what they print."""
+    site, heard = copy_site(tmp_path, PLAIN.replace("rounds = 3", "rounds = 80")), list[str]()
+    wire = RefusingNodeWire(connect_nodes(tmp_path, site, []).nodes_at)
+    engine = DeployedRun(site, "first").prepare_job(RunKey.from_seed(7), wire, heard.append).remote_engine
+    assert isinstance(engine, FlowerEngine)
+    engine.calls.timeout = 0.0
+    return wire, engine.calls, heard
+
+
+def test_a_node_that_refused_is_asked_again_after_ever_more_rounds_and_then_takes_part(
+    greeting_case: tuple[RefusingNodeWire, client_calls.ClientCalls, list[str]],
+) -> None:
+    """Its number is the same after a restart, so nothing else shows that its owner has mended the cause."""
+    wire, calls, heard = greeting_case
+    asked = []
+    for round in range(40):
+        before = len(wire.passed)
+        assert calls.await_clients([0, 1, 2], 1, round) == [0, 1]
+        asked += [round] * len(wire.passed[before:])
+    assert asked == [0, 10, 30]
+    assert [line for line in heard if "refused" in line] == ["A node refused to say who it is: The policy forbids it."]
+    wire.is_mended = True
+    assert [calls.await_clients([0, 1, 2], 1, round) for round in (69, 70)] == [[0, 1], [0, 1, 2]]
+
+
+def test_a_node_that_refused_is_asked_again_when_it_has_left_and_come_back(
+    greeting_case: tuple[RefusingNodeWire, client_calls.ClientCalls, list[str]],
+) -> None:
+    wire, calls, _ = greeting_case
+    assert calls.await_clients([0, 1, 2], 1, 0) == [0, 1]
+    wire.is_mended = wire.is_away = True
+    assert calls.await_clients([0, 1, 2], 1, 1) == [0, 1]
+    wire.is_away = False
+    assert calls.await_clients([0, 1, 2], 1, 2) == [0, 1, 2]
+
+
+def test_a_node_that_refused_is_not_asked_again_and_again_while_another_client_is_awaited(
+    greeting_case: tuple[RefusingNodeWire, client_calls.ClientCalls, list[str]],
+) -> None:
+    wire, calls, _ = greeting_case
+    del wire.nodes_at[101]
+    now = [0.0]
+    calls.timeout, calls.clock = 60.0, lambda: now[0]
+    calls.pause = lambda seconds: now.__setitem__(0, now[0] + seconds)
+    assert calls.await_clients([0, 1, 2], 1, 0) == [0]
+    assert len(wire.passed) == 1
+
+
 @pytest.mark.parametrize("said", ["", "0.3. south refused round 2: its budget is spent", "0.3\n", "x" * 61])
 def test_a_hello_whose_stamp_is_free_text_is_refused_on_both_sides(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     """A stamp is printed at the other side and comes to be on the card of the run."""

@@ -19,7 +19,7 @@ from discreet.secure_sums.secagg.wire import VERSION
 
 log = get_log(__name__)
 
-REST_ROUNDS = 5  # in which a silent node is not asked again; doubled each time
+REST_ROUNDS = 5  # in which a node that is silent or refuses is not asked again; doubled each time
 LOOK_SECONDS = 0.5  # between two checks for clients that are awaited
 HELLO_SECONDS = 15.0  # in which a node must say who it is: it need not train for that, and other nodes wait
 CROWD = 3  # nodes of which fewer than half answer in time: then the server is slow, and waits twice as long
@@ -33,14 +33,14 @@ class Member:
     identity: bytes
 
 
-class Silence(NamedTuple):
-    """How often a node did not say who it is, and the round in which to ask it again."""
+class Rest(NamedTuple):
+    """How often a node did not say who it is, or refused to, and the round in which to ask it again."""
 
     times: int
     again: int
 
 
-NO_SILENCE = Silence(0, 0)
+NO_REST = Rest(0, 0)
 
 
 @dataclass
@@ -80,7 +80,7 @@ class ClientCalls:
     _abandoned: set[int] = field(default_factory=set)
     _online: set[int] = field(default_factory=set)
     _hello_seconds: float = HELLO_SECONDS
-    _silent: dict[int, "Silence"] = field(default_factory=dict)  # nodes that are online and have not said who they are
+    _rests: dict[int, Rest] = field(default_factory=dict)  # of nodes that are online and have not said who they are
 
     def await_clients(self, cohort: Sequence[int], enough: int, round: int) -> list[int]:
         """Return the clients of the cohort that are online: all, or at least `enough` when the timeout is over.
@@ -220,25 +220,27 @@ class ClientCalls:
         """Ask new nodes who they are, and return the clients that are online.
 
         A node that does not answer would delay every round. It is asked again if it left and came back or if clients
-        are `awaited`, otherwise after ever more rounds.
+        are `awaited`, otherwise after ever more rounds. So is a node that refuses, whose owner may mend the cause; but
+        while clients are awaited it would refuse twice a second.
         """
         nodes = self.carrier.nodes()
-        self._silent = {node: known for node, known in self._silent.items() if node in nodes}
-        met = {*self.nodes_of_clients.values(), *self._strangers}
-        resting = set() if awaited else {node for node, known in self._silent.items() if known.again > round}
-        unknown = [node for node in nodes if node not in met | resting]
+        self._rests = {node: rest for node, rest in self._rests.items() if node in nodes}
+        self._strangers = {node: why for node, why in self._strangers.items() if node in nodes}
+        resting = {node for node, rest in self._rests.items() if rest.again > round}
+        met = {*self.nodes_of_clients.values(), *(resting & set(self._strangers) if awaited else resting)}
+        unknown = [node for node in nodes if node not in met]
         if unknown:
             greeting = encode_greeting(key_agreement.random_bytes(NONCE_BYTES))
             request = self._request("hello", round, 0, (), greeting)
-            new = sum(node not in self._silent for node in unknown)
+            new = sum(node not in self._rests for node in unknown)
             replies = dict(self.carrier.exchange(dict.fromkeys(unknown, request), new, self._hello_seconds))
             if len(unknown) >= CROWD and len(replies) < len(unknown) / 2:
                 self._hello_seconds = min(2 * self._hello_seconds, self.timeout)
             for node, reply in replies.items():
                 self._identify(node, reply, greeting)
-            for node in set(unknown) - set(replies):
-                times = self._silent.get(node, NO_SILENCE).times + (not awaited)
-                self._silent[node] = Silence(times, round + REST_ROUNDS * 2**times)
+            for node in set(unknown) - set(self.nodes_of_clients.values()):
+                times = self._rests.get(node, NO_REST).times + (not awaited)
+                self._rests[node] = Rest(times, round + REST_ROUNDS * 2**times)
         there = {client for client, node in self.nodes_of_clients.items() if node in nodes}
         for client in there - self._online:
             log.info("client online", client=self.members[client].name, node=self.nodes_of_clients[client])
@@ -250,26 +252,31 @@ class ClientCalls:
     def _identify(self, node: int, reply: bytes, greeting: bytes) -> None:
         answer = signed_messages.read_reply(reply)
         if isinstance(answer, Refusal):
-            self._strangers[node] = answer.why
-            log.warning("node refused", node=node, error="RequestRefused")
-            self.say(f"A node refused to say who it is: {answer.why}")
+            line = f"A node refused to say who it is: {answer.why}"
+            self._ignore_node(node, "RequestRefused", answer.why, line)
             return
         hello = self._read_hello(answer, greeting)
         if hello is None:
-            log.warning("node refused", node=node, error="UnknownIdentity")
-            self._strangers[node] = "It could not prove which client it is."
-            self.say("A node could not prove which client it is, and is ignored.")
+            line = "A node could not prove which client it is, and is ignored."
+            self._ignore_node(node, "UnknownIdentity", "It could not prove which client it is.", line)
             return
         name = self.members[hello.client].name
         if mismatch := describe_mismatch(VERSION, hello.version):
-            log.warning("node refused", node=node, error="VersionMismatch")
-            self._strangers[node] = f"{name}: {mismatch}"
-            self.say(f"{name} can't take part. {mismatch}")
+            self._ignore_node(node, "VersionMismatch", f"{name}: {mismatch}", f"{name} can't take part. {mismatch}")
             return
+        self._strangers.pop(node, None)
+        self._rests.pop(node, None)
         self.nodes_of_clients[hello.client] = node
         self.code_of_clients[hello.client] = hello.stamp
         if hello.stamp != (own := read_code_version()).stamp:
             self.say(f"{name} runs {CodeVersion.from_stamp(hello.stamp)}; this server runs {own}.")
+
+    def _ignore_node(self, node: int, error: str, why: str, line: str) -> None:
+        """Note that a node is no client of this run, and tell the operator why, but not the same again."""
+        log.warning("node refused", node=node, error=error)
+        if self._strangers.get(node) != why:
+            self.say(line)
+        self._strangers[node] = why
 
     def _read_hello(self, answer: bytes, greeting: bytes) -> Hello | None:
         """Return what a node says of itself if it has proven to be a client, else None."""
