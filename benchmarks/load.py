@@ -121,9 +121,9 @@ A call costs the SuperLink some 10 ms of a processor and the proxy some 5, seen 
 the three exchanges of a secure round takes some ten calls for each client, and four more of the run: that would be two
 minutes of a processor at the server for a round of 200 clients. This is an estimate; a row above is a measurement.
 
-Building the same job of 100 MB in one process, without clients, took 2.2 GB at most, by the check that no example enters
-the gradient of another: it holds some ten gradients of the model. So most of what the run's process holds is taken
-before its first round, and does not grow with the number of clients.
+Building the same job of 100 MB in one process, without clients, took 2.2 GB at most, by the check that no example
+enters the gradient of another: it holds some ten gradients of the model. So most of what the run's process holds is
+taken before its first round, and does not grow with the number of clients.
 """
 
 

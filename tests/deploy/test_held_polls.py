@@ -90,7 +90,7 @@ def test_no_node_learns_of_a_message_before_all_of_it_is_stored(polls: HeldPolls
     """It could delete the message's objects, or register them anew, and the server's next object would be refused."""
 
     async def scene() -> Outcome:
-        with polls.mark.sending():
+        with polls.mark.mark_sending():
             held = asyncio.ensure_future(polls.wait(b"north", header, never))
             await asyncio.sleep(3 * held_polls.CHECK_SECONDS)
             assert not held.done()
@@ -107,7 +107,7 @@ def test_a_node_gets_no_message_if_sending_takes_longer_than_a_poll_is_held(
     monkeypatch.setattr(held_polls, "MAX_HOLD_SECONDS", 0.05)
 
     async def scene() -> list[Outcome]:
-        with polls.mark.sending():
+        with polls.mark.mark_sending():
             first = await polls.wait(b"north", header, never)
         return [first, await polls.wait(b"north", header, never)]
 
@@ -118,7 +118,7 @@ def test_nobody_is_held_for_longer_than_the_server_allows() -> None:
     assert held_polls._read_seconds(b"999999") == held_polls.MAX_HOLD_SECONDS
 
 
-class Asking:
+class AskingNode:
     """A node that asks a proxy, in whose SuperLink is a message for it."""
 
     def __init__(self, folder: Path) -> None:
@@ -155,7 +155,7 @@ class Asking:
 
 def test_the_poll_of_a_node_that_has_left_is_not_forwarded(tmp_path: Path) -> None:
     """The SuperLink hands out each message once: one that is pulled for a killed node never reaches its next start."""
-    node = Asking(tmp_path)
+    node = AskingNode(tmp_path)
 
     async def scene() -> None:
         for _ in range(2):
@@ -167,11 +167,11 @@ def test_the_poll_of_a_node_that_has_left_is_not_forwarded(tmp_path: Path) -> No
 
 def test_a_message_that_came_while_messages_were_being_sent_reaches_its_node_afterwards(tmp_path: Path) -> None:
     """The poll was on its way to the SuperLink when the server began to send."""
-    node = Asking(tmp_path)
+    node = AskingNode(tmp_path)
 
     async def scene() -> None:
         with ExitStack() as sending:
-            node.before_answer = lambda: len(node.asked) == 1 and sending.enter_context(node.mark.sending())
+            node.before_answer = lambda: len(node.asked) == 1 and sending.enter_context(node.mark.mark_sending())
             await node.poll()
         await node.poll()
         await node.poll(hold="0")
@@ -182,7 +182,7 @@ def test_a_message_that_came_while_messages_were_being_sent_reaches_its_node_aft
 
 
 def test_a_node_whose_key_was_revoked_while_its_poll_was_held_is_refused(tmp_path: Path) -> None:
-    node = Asking(tmp_path)
+    node = AskingNode(tmp_path)
 
     async def scene() -> None:
         await node.poll()

@@ -61,7 +61,7 @@ class GridCarrier:
         asked = {node: data for node, data in requests.items() if node in there}
         if len(shared) < SHARED_FROM:
             asked, shared = {node: data + shared for node, data in asked.items()}, b""
-        with self.sent.sending():
+        with self.sent.mark_sending():
             sent = self._send(asked, cut_shared_pieces(shared), waiting.timeout)
         replies = Replies(self.grid, sent, self.max_bytes)
         del shared

@@ -43,7 +43,7 @@ class SentMark:
     path: Path
 
     @contextmanager
-    def sending(self) -> Iterator[None]:
+    def mark_sending(self) -> Iterator[None]:
         """Tell the proxy that messages are being sent while the block lasts. Without it they arrive too, only later."""
         self._append(BEGUN)
         try:
