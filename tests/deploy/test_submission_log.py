@@ -11,6 +11,7 @@ import pytest
 
 from discreet import durable_files
 from discreet.deploy import flower_commands, run_watch, superlink
+from discreet.deploy.deployed_run import DeployedRun
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.entry_points import main
 from discreet.deploy.submission_log import RunStopped, follow_run
@@ -162,6 +163,41 @@ def test_a_run_that_fails_leaves_its_end_and_is_free_again(site: DeploymentFolde
         with pytest.raises(InvalidInput, match="no card of 'client-0'"):
             by_flower(site, [])
     assert json.loads(site.end_file("first").read_text())["exit_code"] == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (MemoryError(), "The server had not enough memory for the run 'first'. Make memory free"),
+        (
+            RuntimeError("[enforce fail at alloc_cpu.cpp:124] DefaultCPUAllocator: can't allocate memory: you tried"),
+            "The server had not enough memory for the run 'first'. Make memory free",
+        ),
+        (
+            OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "rounds.jsonl"),
+            "The process of the run 'first' ended, and nothing can be written to SERVER (No space left on device).",
+        ),
+        (
+            KeyError("weight\nof a layer"),
+            "The process of the run 'first' failed: KeyError: 'weight\\nof a layer'. Start the same name again",
+        ),
+        (ZeroDivisionError(), "The process of the run 'first' failed: ZeroDivisionError. Start the same name again"),
+    ],
+    ids=["memory", "memory of torch", "disk", "any other", "without words"],
+)
+def test_a_fault_that_nobody_expected_is_told_in_one_sentence(
+    site: DeploymentFolder, monkeypatch: pytest.MonkeyPatch, fault: Exception, words: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise fault
+
+    heard: list[str] = []
+    monkeypatch.setattr(DeployedRun, "train", fail)
+    with pytest.raises(type(fault)):  # which Flower logs with its traceback
+        by_flower(site, heard)
+    assert len(heard) == 1
+    assert heard[0].startswith(f"Error: {words.replace('SERVER', str(site.server))}")
+    assert "\n" not in heard[0]
 
 
 def test_ctrl_c_ends_the_run_at_the_server_too(site: DeploymentFolder, monkeypatch: pytest.MonkeyPatch) -> None:

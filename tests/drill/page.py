@@ -70,9 +70,10 @@ def _summary(kills: list[Row], faults: list[Row], runs: list[Row]) -> list[str]:
     equal = [row["equal"] for row in runs if row["equal"] is not None]
     updates, under = sum(row["updates"] for row in runs), sum(len(row["under_counts"]) for row in runs)
     codes = Counter(row.get("code", "unknown")[:9] for row in [*kills, *faults])
+    missing = max(0, PLANNED - len(kills))
     return [
         f"- Kills: {ended} of {len(kills)} ended ({by_scheme['plain']} plain, {by_scheme['secure']} secure). The whole "
-        f"drill has {PLANNED}; {max(0, PLANNED - len(kills))} were not made yet.",
+        f"drill has {PLANNED}{f'; {missing} were not made yet' if missing else ''}.",
         f"- Other faults: {survived} of {len(faults)} ended. The whole drill has {len(SCHEMES) * len(FAULTS)}.",
         f"- Updates: {updates} in {len(runs)} runs were checked against the ledgers; {under} were under-counted.",
         f"- Plain runs that had all clients in every round: {sum(equal)} of {len(equal)} equal the unbroken run bit "

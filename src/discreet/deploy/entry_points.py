@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from discreet.deploy import request_limit
+from discreet.deploy import request_limit, run_failure
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.client_node import ClientNode
 from discreet.deploy.deployed_run import DeployedRun
@@ -45,6 +45,9 @@ def main(
         say(f"Error: {error}")
         logging.getLogger("flwr").addFilter(_drop_traceback)
         raise  # so that Flower marks the run as failed
+    except Exception as error:  # a fault of the machine or of ours, which Flower logs with its traceback
+        say(f"Error: {run_failure.describe_failure(root, name, error)}")
+        raise
 
 
 def _run_and_report(

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from discreet.deploy import flower_commands, superlink
+from discreet.deploy import flower_commands, run_failure, superlink
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.run_watch import RunWatch
 from discreet.durable_files import storage_fault
@@ -102,17 +102,14 @@ def _interruption_error(root: DeploymentFolder, name: str, output: str) -> Inval
 
     Its process or the server was killed, or an error of ours ended it.
     """
-    again = "it continues after its last finished round"
+    again = run_failure.CONTINUES
     if not flower_commands.is_listening(flower_commands.loopback_address(root)):
         return InvalidInput(
             f"The server stopped while the run {name!r} was going on.",
             fix=f"Start the server again, and then the run by the same name: {again}.",
         )
     if (fault := storage_fault(root.server)) is not None:
-        return InvalidInput(
-            f"The process of the run {name!r} ended, and nothing can be written to {root.server} ({fault}).",
-            fix=f"Make room there, or make it writable, and start the same name again: {again}.",
-        )
+        return run_failure.storage_error(root, name, fault)
     said = f" Flower said: {flower_commands.last_line(output)}" if output.strip() else ""
     return InvalidInput(
         f"The process of the run {name!r} ended without saying why: it was killed, or it failed.{said}",
