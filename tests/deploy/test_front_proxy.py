@@ -18,6 +18,7 @@ pytest.importorskip("flwr")
 import httpx
 from cryptography.hazmat.primitives.asymmetric import ec
 from flwr.proto import fleet_pb2 as fleet
+from flwr.proto.message_pb2 import Message, Metadata, ObjectTree
 from flwr.proto.node_pb2 import Node
 from flwr.supercore.date import now
 from flwr.supercore.primitives.asymmetric import public_key_to_bytes, sign_message
@@ -33,7 +34,8 @@ from discreet.errors import InvalidInput
 from tests.deploy.example_sites import SECURE, copy_site
 
 KEY, OTHER = (ec.generate_private_key(ec.SECP384R1()) for _ in range(2))
-PULL = "/v1/fleet/pull-messages"
+PULL, PUSH = "/v1/fleet/pull-messages", "/v1/fleet/push-messages"
+NODE, SERVER = 17, 1  # numbers of nodes
 ELSEWHERE = [path for _, path in PROTOBUF_REQUEST_TYPES if path not in ALLOWED_PATHS]
 
 
@@ -65,7 +67,7 @@ class Backend:
 def ask_proxy(backend: Backend, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> httpx.Response:
     async def ask() -> httpx.Response:
         within = httpx.AsyncClient(transport=httpx.MockTransport(backend), base_url="https://127.0.0.1:1")
-        front = FrontProxy(within, frozenset({public_key_to_bytes(KEY.public_key())}), max_bytes=1000)
+        front = FrontProxy(within, frozenset({public_key_to_bytes(KEY.public_key())}), max_bytes=1000, max_objects=4)
         outside = httpx.AsyncClient(transport=httpx.ASGITransport(front), base_url="https://server:8000")
         async with within, outside:
             return await outside.request(method, path, headers=headers, content=body)
@@ -143,6 +145,48 @@ def test_a_request_that_is_too_long_is_refused() -> None:
     assert ask_proxy(backend, "POST", PULL, signed(), b"x" * 1001).status_code == 413
     assert ask_proxy(backend, "POST", PULL, {**signed(), "content-length": "1"}, b"x" * 1001).status_code == 413
     assert len(backend.asked) == 1
+
+
+def announcement(
+    objects: int = 3, source: int = NODE, reply_to: str = "request", replies: int = 1, root: str = "reply"
+) -> bytes:
+    """Return a node's announcement of replies that have so many objects each."""
+    tree = ObjectTree(object_id=root)
+    for number in range(1, objects):
+        (tree if number % 2 else tree.children[-1]).children.append(ObjectTree(object_id=f"{number}"))
+    message = Message(metadata=Metadata(message_id="reply", src_node_id=source, reply_to_message_id=reply_to))
+    request = fleet.PushMessagesRequest(
+        node=Node(node_id=NODE), messages_list=[message] * replies, message_object_trees=[tree] * replies
+    )
+    return bytes(request.SerializeToString())
+
+
+@pytest.mark.parametrize("objects", [1, 3, 4])
+def test_a_reply_is_handed_on(objects: int) -> None:
+    backend = Backend()
+    assert ask_proxy(backend, "POST", PUSH, signed(), announcement(objects)).status_code == 200
+    assert [request.content for request in backend.asked] == [announcement(objects)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        announcement(objects=5),
+        announcement(objects=30),
+        announcement(source=SERVER),
+        announcement(source=SERVER, reply_to=""),
+        announcement(reply_to=""),
+        announcement(replies=0),
+        announcement(replies=2),
+        announcement(root="another"),
+        b"garbage",
+    ],
+)
+def test_a_node_can_only_announce_one_reply_of_its_own_that_is_no_larger_than_ours(body: bytes) -> None:
+    """With a thousand objects in one call, a client locked the SuperLink's database until the server ended."""
+    backend = Backend()
+    assert ask_proxy(backend, "POST", PUSH, signed(), body).status_code == 400
+    assert not backend.asked
 
 
 def test_a_superlink_that_is_away_is_a_trouble_that_passes() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from discreet.deploy import deployment_lock, flower_commands, superlink
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.executor_watch import ExecutorWatch
-from discreet.deploy.request_limit import largest_request
+from discreet.deploy.request_limit import largest_message, largest_request
 from discreet.deploy.revoked_keys import AdmittedKeys
 from discreet.engines.flower.held_polls import SentMark
 from discreet.errors import DiscreetError
@@ -24,15 +24,17 @@ def run_server(root: DeploymentFolder, listen: str) -> int:
         DiscreetError: The SuperLink or its executor has ended, or was killed.
     """
     from discreet.engines.flower import front_proxy  # its dependencies come with the extra discreet[flower]
+    from discreet.engines.flower.message_content import most_objects
 
     server, port = root.server, int(root.deployment.address.rpartition(":")[2])
     tls = front_proxy.TlsFiles(server / "ca.crt", server / "server.crt", server / "server.tls.key")
     keys = AdmittedKeys(server, root.deployment.read_cards(root.app), front_proxy.public_key_bytes)
+    limits = largest_request(server), most_objects(largest_message(server))
     inner = flower_commands.loopback_address(root)
     with (
         deployment_lock.lock_deployment(root) as held,
         front_proxy.bind_port(listen, port) as door,
-        front_proxy.run_proxy(door, inner, tls, keys, largest_request(server), SentMark(root.sent_mark)) as is_open,
+        front_proxy.run_proxy(door, inner, tls, keys, *limits, SentMark(root.sent_mark)) as is_open,
         superlink.run_superlink(root, flower_commands.superlink_command(root, inner), held) as process,
     ):
         executor = ExecutorWatch(process.pid)

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import httpx
 from flwr.common.serde import message_from_proto
+from flwr.proto.fleet_pb2 import PushMessagesRequest
 from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
 from flwr.proto.node_pb2 import Node
 from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
@@ -15,6 +17,7 @@ from flwr.supercore.inflatable.inflatable_utils import (
     ObjectUnavailableError,
     inflate_object_from_contents,
 )
+from google.protobuf.message import DecodeError
 
 from discreet.engines.flower.message_content import MAX_OBJECTS
 
@@ -86,3 +89,21 @@ class AnnouncedMessage:
         message: Any = inflate_object_from_contents(self.name, self.contents)
         message.metadata.__dict__["_message_id"] = self.name
         return message
+
+
+def announces_one_reply(body: bytes, most: int) -> bool:
+    """Whether a node announces by this request one reply of its own, of at most `most` objects.
+
+    flwr also takes messages in the server's own name and other objects for the same reply, as many as a node likes, and
+    registers those of each call in one transaction, during which its database answers nobody.
+    """
+    try:
+        request = PushMessagesRequest.FromString(body)
+    except DecodeError:
+        return False
+    if len(request.messages_list) != 1 or len(request.message_object_trees) != 1:
+        return False
+    about, tree = request.messages_list[0].metadata, request.message_object_trees[0]
+    if not about.reply_to_message_id or about.src_node_id != request.node.node_id:
+        return False
+    return tree.object_id == about.message_id and sum(1 for _ in islice(iterate_object_tree(tree), most + 1)) <= most

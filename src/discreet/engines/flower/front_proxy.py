@@ -28,8 +28,10 @@ from flwr.supercore.date import now
 from flwr.supercore.primitives.asymmetric import bytes_to_public_key, public_key_to_bytes, verify_signature
 from flwr.supercore.protobuf.constants import PROTOBUF_MEDIA_TYPE
 
+from discreet.engines.flower.announced_messages import announces_one_reply
 from discreet.engines.flower.connection_gate import ConnectionGate, GatedServer
 from discreet.engines.flower.held_polls import HOLD_HEADER, POLL_PATH, HeldPolls, Outcome, SentMark
+from discreet.engines.flower.message_content import MAX_OBJECTS
 from discreet.errors import InvalidInput
 from discreet.logs import get_log
 
@@ -40,6 +42,7 @@ FLEET_CALLS = (  # not (un)register: the server's operator does that
     *("pull-object", "push-object", "confirm-message-received", "get-run", "get-fab"),
 )
 ALLOWED_PATHS = frozenset(f"/v1/fleet/{call}" for call in FLEET_CALLS)
+PUSH_PATH = "/v1/fleet/push-messages"
 MAX_REQUEST_BYTES = 2**23  # where no smaller limit is known; a large message is sent in pieces of half as many
 BACKEND_CONNECTIONS = 12  # to the SuperLink, whose database answers 15 calls at once; further calls wait here
 SILENCE_SECONDS = 30.0  # at most, between two pieces of a request
@@ -62,12 +65,14 @@ class FrontProxy:
         backend: Client of the SuperLink.
         keys: Public keys of the clients' nodes, asked anew for each request.
         max_bytes: Most bytes of a request.
+        max_objects: Most objects of a reply.
         polls: Holds polls for messages; None forwards each at once.
     """
 
     backend: httpx.AsyncClient
     keys: Collection[bytes]
     max_bytes: int = MAX_REQUEST_BYTES
+    max_objects: int = MAX_OBJECTS
     polls: HeldPolls | None = None
 
     async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
@@ -100,7 +105,11 @@ class FrontProxy:
             body = await self._read_body(receive)
         except (TimeoutError, ConnectionError):
             return 408
-        return 413 if body is None else body
+        if body is None:
+            return 413
+        if scope["path"] == PUSH_PATH and not announces_one_reply(body, self.max_objects):
+            return 400
+        return body
 
     def _is_signed(self, headers: dict[bytes, bytes]) -> bool:
         """Whether a client's key has signed the request recently. The SuperLink checks it again, against the node."""
@@ -210,9 +219,11 @@ def run_proxy(
     certificates: TlsFiles,
     keys: Collection[bytes],
     max_bytes: int = MAX_REQUEST_BYTES,
+    max_objects: int = MAX_OBJECTS,
     mark: SentMark | None = None,
 ) -> Iterator[Callable[[], bool]]:
-    """Run the proxy while the block lasts. It takes requests of at most `max_bytes` that one of `keys` has signed.
+    """Run the proxy while the block lasts. It takes requests of at most `max_bytes` that one of `keys` has signed,
+    and replies of at most `max_objects` objects.
 
     Nodes' polls are held until `mark` shows that the server has sent messages; without it, they are forwarded at once.
 
@@ -228,7 +239,7 @@ def run_proxy(
     )
     server = GatedServer(
         uvicorn.Config(
-            FrontProxy(backend, keys, max_bytes, None if mark is None else HeldPolls(mark)),
+            FrontProxy(backend, keys, max_bytes, max_objects, None if mark is None else HeldPolls(mark)),
             ssl_certfile=str(certificates.own),
             ssl_keyfile=str(certificates.key),
             loop="asyncio",

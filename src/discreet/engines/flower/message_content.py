@@ -12,7 +12,14 @@ from flwr.app import ConfigRecord, Message, RecordDict
 RECORD, FIELD, PLACE, SALT = "discreet", "bytes", "place", "salt"
 PIECE_BYTES = 2**22
 MAX_BYTES = 2**30  # of a message
-MAX_OBJECTS = 3 + MAX_BYTES // PIECE_BYTES  # in which flwr sends one: itself, its RecordDict and the pieces
+
+
+def most_objects(size: int) -> int:
+    """Return in how many objects flwr sends a message of `size` bytes: itself, its RecordDict and the pieces."""
+    return 3 + size // PIECE_BYTES
+
+
+MAX_OBJECTS = most_objects(MAX_BYTES)
 
 
 def cut_pieces(data: bytes) -> list[ConfigRecord]:
