@@ -151,6 +151,16 @@ def test_where_all_connections_are_taken_the_longest_wait_makes_room(
         assert is_ended(idle[0])
 
 
+def test_connections_that_were_answered_and_ask_for_nothing_make_room_too(server: Address) -> None:
+    """Else whoever asks without a key before each deadline would keep its connections for ever."""
+    with ExitStack() as stack:
+        for at in range(ConnectionGate.for_clients(1).most):
+            held = stack.enter_context(connect(server, f"127.0.1.{at + 1}"))
+            assert status(held) == b"HTTP/1.1 401 Unauthorized"
+        with connect(server, "127.0.0.2") as honest:
+            assert status(honest) == b"HTTP/1.1 401 Unauthorized"
+
+
 def test_connections_that_have_ended_are_counted_no_longer(server: Address) -> None:
     gate = ConnectionGate.for_clients(1)
     for _ in range(gate.most_per_address + 5):

@@ -43,7 +43,7 @@ class ConnectionGate:
     most: int
     most_per_address: int
     _held: Counter[str] = field(default_factory=Counter)
-    _waiting: "dict[GatedConnection, None]" = field(default_factory=dict)  # have asked for nothing; the oldest first
+    _waiting: "dict[GatedConnection, None]" = field(default_factory=dict)  # ask for nothing now; the longest wait first
 
     @classmethod
     def for_clients(cls, clients: int) -> "ConnectionGate":
@@ -67,6 +67,10 @@ class ConnectionGate:
     def settle(self, connection: "GatedConnection") -> None:
         """Take note that the connection has asked for something."""
         self._waiting.pop(connection, None)
+
+    def wait(self, connection: "GatedConnection") -> None:
+        """Take note that the connection was answered, and asks for nothing."""
+        self._waiting[connection] = None
 
     def release(self, connection: "GatedConnection") -> None:
         """Count the connection no longer."""
@@ -106,6 +110,11 @@ class GatedConnection(SSLProtocol):
         """Take note that this connection has asked for something."""
         self._gate.settle(self)
 
+    def wait(self) -> None:
+        """Take note that this connection was answered, unless it has ended."""
+        if self._is_counted:
+            self._gate.wait(self)
+
     def end(self) -> None:
         """Close the connection at once, without a farewell that nobody may read."""
         self._release()
@@ -137,6 +146,8 @@ class TimedHttp(H11Protocol):  # type: ignore[misc]
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self._await_request()
+        if not self._is_asking():
+            self.connection.wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_deadline()
