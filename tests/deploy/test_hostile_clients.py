@@ -1,5 +1,6 @@
 """Malicious or silent clients can do little harm to a run."""
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from discreet.engines.flower.flower_engine import FlowerEngine
 from discreet.engines.flower.reply_deadline import ReplyDeadline
 from discreet.params import Params, norms
 from discreet.randomness.streams import RunKey
+from discreet.secure_sums.secagg.session_errors import BadMessage
 from tests.deploy.example_sites import (
     CENTRAL,
     PLAIN,
@@ -55,6 +57,12 @@ def alter_update(change: Callable[[Params], Params]) -> Callable[[bytes], bytes]
     )
 
 
+def encode_odd(shape: list[int], kind: str = "F32") -> bytes:
+    """Return a tensor without bytes in the safetensors format."""
+    header = json.dumps({"0.weight": {"dtype": kind, "shape": shape, "data_offsets": [0, 0]}}).encode()
+    return len(header).to_bytes(8, "little") + header
+
+
 @pytest.mark.parametrize(
     "lie",
     [
@@ -67,8 +75,9 @@ def alter_update(change: Callable[[Params], Params]) -> Callable[[bytes], bytes]
         ),  # which torch would spread
         alter_update(lambda row: {name: value * float("nan") for name, value in row.items()}),
         alter_update(lambda row: {name: value.double() for name, value in row.items()}),
+        lambda reply: signed_messages.encode_answer(encode_odd([0, 2**63])),
     ],
-    ids=["garbage", "other names", "more", "other shapes", "one number", "nan", "doubles"],
+    ids=["garbage", "other names", "more", "other shapes", "one number", "nan", "doubles", "impossible shape"],
 )
 def test_an_update_in_clear_that_does_not_fit_the_model_is_as_none(
     tmp_path: Path, lie: Callable[[bytes], bytes]
@@ -81,6 +90,21 @@ def test_an_update_in_clear_that_does_not_fit_the_model_is_as_none(
     assert found.contributors == (0, 1)
     assert list(found.total) == list(job.params)  # in the model's order, in which noise is drawn for it
     assert heard[-1].startswith("Ignored what client-2 sent: ")
+
+
+@pytest.mark.parametrize("shape", [[0, 2**63], [2**63, 0], [0, 2**62, 4], [0] * 100])
+def test_tensors_of_a_shape_that_torch_can_not_hold_are_no_update(shape: list[int]) -> None:
+    """safetensors takes these, and torch raised what ended the run."""
+    with pytest.raises(BadMessage):
+        signed_messages.decode_update(encode_odd(shape), {"0.weight": torch.zeros(2)}, beside=0)
+
+
+@pytest.mark.parametrize("kind", [torch.complex64, torch.float8_e4m3fn, torch.float8_e5m2, torch.bool, torch.int64])
+def test_a_flag_of_a_type_that_no_honest_client_sends_is_no_update(kind: torch.dtype) -> None:
+    like = {"0.weight": torch.zeros(2)}
+    sent = signed_messages.encode_tensors({**like, "flag": torch.ones(()).to(kind)})
+    with pytest.raises(BadMessage, match="no update of this experiment's model"):
+        signed_messages.decode_update(sent, like, beside=1)
 
 
 def gather_with_lie(folder: Path, text: str, change: Callable[[Params], Params]) -> tuple[Params, Params, list[str]]:

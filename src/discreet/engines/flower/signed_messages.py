@@ -22,6 +22,7 @@ PARAMS, ANNOUNCED = "params/", "announced/"
 REQUEST_PURPOSE = b"discreet request"
 LENGTH_BYTES = 8  # of a blob
 MAX_REFUSAL_CHARACTERS = 600  # of a refusal that is printed
+FLAG_TYPES = (torch.float32, torch.float64)  # of a number beside an update; torch can't clip some others
 MAX_HEADER_BYTES = 2**20  # a cohort of 10^5 clients fits
 
 Kind: TypeAlias = Literal["hello", "train", "session", "relay", "mask"]
@@ -189,7 +190,7 @@ def decode_tensors(data: bytes) -> Params:
     """Decode tensors in the safetensors format. Refuse bytes that are not."""
     try:
         tensors: Params = safetensors.torch.load(data)
-    except (safetensors.SafetensorError, ValueError, KeyError):
+    except (safetensors.SafetensorError, ValueError, KeyError, TypeError, RuntimeError):  # the last two are torch's
         raise BadMessage("The message holds no tensors that can be read.", fix="Send it again.") from None
     return tensors
 
@@ -205,7 +206,7 @@ def decode_update(data: bytes, like: Params, beside: int, *, doubles: bool = Fal
     tensors = decode_tensors(data)
     row = {name: tensors[name] for name in like if name in tensors}
     more = {name: value for name, value in sorted(tensors.items()) if name not in like}
-    fitting = len(more) == beside and all(value.shape == () for value in more.values())
+    fitting = len(more) == beside and all(value.shape == () and value.dtype in FLAG_TYPES for value in more.values())
     if not fitting or not all(name in row and _is_update_of(row[name], like[name], doubles=doubles) for name in like):
         raise BadMessage("It is no update of this experiment's model.")
     if not all(bool(value.isfinite().all()) for value in tensors.values()):
