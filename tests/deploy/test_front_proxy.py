@@ -7,9 +7,10 @@ import socket
 import subprocess
 import threading
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ from discreet.cli import main as cli
 from discreet.deploy import deployment_lock, flower_commands, superlink
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.engines.flower import node_registry, supernode
-from discreet.engines.flower.front_proxy import ALLOWED_PATHS, FrontProxy, bind_port
+from discreet.engines.flower.front_proxy import ALLOWED_PATHS, BACKEND_CONNECTIONS, FrontProxy, bind_port
 from discreet.engines.flower.supernode import ServerLink, SuperLinkAddress
 from discreet.errors import InvalidInput
 from tests.deploy.example_sites import SECURE, copy_site
@@ -191,6 +192,63 @@ def test_a_node_can_only_announce_one_reply_of_its_own_that_is_no_larger_than_ou
 
 def test_a_superlink_that_is_away_is_a_trouble_that_passes() -> None:
     assert ask_proxy(Backend(fails=True), "POST", PULL, signed()).status_code == 502
+
+
+class SlowSuperLink:
+    """A SuperLink that answers no call before it may."""
+
+    def __init__(self) -> None:
+        self.asked: list[bytes] = []
+        self.may_answer = asyncio.Event()
+
+    async def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request.content)
+        await self.may_answer.wait()
+        return httpx.Response(200, content=request.content)
+
+
+class Caller:
+    """A client that makes one call and leaves when it is told to."""
+
+    def __init__(self, body: bytes, leaves: asyncio.Event) -> None:
+        self.events = [{"type": "http.request", "body": body}]
+        self.leaves = leaves
+        self.got: list[bytes] = []
+
+    async def receive(self) -> MutableMapping[str, Any]:
+        if self.events:
+            return self.events.pop()
+        await self.leaves.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, event: MutableMapping[str, Any]) -> None:
+        self.got += [event["body"]] if "body" in event else []
+
+
+def test_a_call_whose_client_left_before_its_turn_costs_the_superlink_nothing() -> None:
+    """Nodes that get no answer in time ask again: if the first calls went on waiting, each would make it worse."""
+
+    async def play() -> tuple[list[bytes], list[bytes]]:
+        superlink, leaves, never = SlowSuperLink(), asyncio.Event(), asyncio.Event()
+        backend = httpx.AsyncClient(transport=httpx.MockTransport(superlink), base_url="https://127.0.0.1:1")
+        front = FrontProxy(backend, frozenset({public_key_to_bytes(KEY.public_key())}))
+        headers = [(name.encode(), value.encode()) for name, value in signed().items()]
+        scope = {"type": "http", "method": "POST", "path": "/v1/fleet/get-run", "headers": headers}
+        first = [Caller(b"first", never) for _ in range(BACKEND_CONNECTIONS)]
+        gone = [Caller(b"gone", leaves) for _ in range(5)]
+        last = Caller(b"last", never)
+        calls = [asyncio.ensure_future(front(scope, each.receive, each.send)) for each in (*first, *gone, last)]
+        while len(superlink.asked) < len(first):
+            await asyncio.sleep(0)
+        leaves.set()
+        await asyncio.wait_for(asyncio.gather(*calls[len(first) : -1]), timeout=20)
+        superlink.may_answer.set()
+        await asyncio.gather(*calls)
+        return superlink.asked, [each for caller in (*first, *gone, last) for each in caller.got]
+
+    asked, got = asyncio.run(play())
+    assert asked == [b"first"] * BACKEND_CONNECTIONS + [b"last"]
+    assert got == asked
 
 
 def test_a_port_that_is_taken_is_said_before_anything_starts() -> None:

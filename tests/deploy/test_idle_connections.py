@@ -1,10 +1,14 @@
 """Connections that ask for nothing lock nobody out of the server: at a real port, with real TLS."""
 
+import gc
 import resource
 import socket
 import ssl
+import struct
 import subprocess
 import sys
+import time
+import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,7 +19,7 @@ pytest.importorskip("flwr")
 
 from discreet.deploy.certificates import write_certificates, write_node_key
 from discreet.engines.flower import connection_gate
-from discreet.engines.flower.connection_gate import ConnectionGate
+from discreet.engines.flower.connection_gate import ConnectionGate, GatedConnection, TimedHttp
 from discreet.engines.flower.front_proxy import TlsFiles, bind_port, public_key_bytes, run_proxy
 
 WAIT = 20.0  # seconds, at most, for what takes a moment
@@ -167,6 +171,27 @@ def test_connections_that_have_ended_are_counted_no_longer(server: Address) -> N
         with connect(server) as honest:
             assert status(honest) == b"HTTP/1.1 401 Unauthorized"
             honest.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_connection_that_was_reset_is_held_by_no_timer(server: Address, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each holds some hundred kilobytes, so who resets many would take the server's memory."""
+    held: list[weakref.ref[GatedConnection]] = []
+    before = GatedConnection.connection_made
+
+    def count(self: GatedConnection, transport: object) -> None:
+        held.append(weakref.ref(self))
+        before(self, transport)
+
+    monkeypatch.setattr(GatedConnection, "connection_made", count)
+    monkeypatch.setattr(TimedHttp, "timeout_keep_alive_handler", lambda self: pytest.fail("it went on for seconds"))
+    for _ in range(3):
+        with connect(server) as reset:
+            assert status(reset) == b"HTTP/1.1 401 Unauthorized"
+            reset.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    deadline = time.monotonic() + WAIT
+    while any(each() for each in held) and time.monotonic() < deadline:
+        gc.collect()
+    assert [each() for each in held] == [None, None, None]
 
 
 def test_addresses_of_one_ipv6_network_count_as_one() -> None:

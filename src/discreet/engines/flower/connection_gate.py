@@ -26,6 +26,7 @@ HANDSHAKE_SECONDS = 10.0  # from the connection to the end of the TLS handshake
 HEADER_SECONDS = 10.0  # from the handshake, or the last response, to the end of a request's headers
 CLIENT_CONNECTIONS = 4  # at once, of one client's node: it polls, sends heartbeats and connects again
 SPARE_CONNECTIONS = 32  # of one address, beyond those of all clients, which may share one
+READ_BYTES = 2**16  # that a connection reads at once, for which it keeps memory; asyncio's own is 2**18
 BURST = 32  # connections that are taken at once, before the gate has seen them
 OTHER_FILES = 128  # that the process has open beside admitted connections
 NETWORK_BITS = 64  # of an IPv6 address: whoever has one address has all that share them
@@ -83,6 +84,7 @@ class ConnectionGate:
 class GatedConnection(SSLProtocol):
     """The TLS of one connection, after the gate has admitted it."""
 
+    max_size = READ_BYTES
     address = ""
     _is_counted = False
 
@@ -152,6 +154,7 @@ class TimedHttp(H11Protocol):  # type: ignore[misc]
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_deadline()
         super().connection_lost(exc)
+        self._unset_keepalive_if_required()  # uvicorn leaves its timer, and so the connection, if it was reset
 
     def _is_asking(self) -> bool:
         """Whether a request has come whose response is not complete."""

@@ -12,7 +12,7 @@ import threading
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Collection, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -67,6 +67,7 @@ class FrontProxy:
         max_bytes: Most bytes of a request.
         max_objects: Most objects of a reply.
         polls: Holds polls for messages; None forwards each at once.
+        turns: Calls that the SuperLink answers at once; others wait, in their order.
     """
 
     backend: httpx.AsyncClient
@@ -74,6 +75,7 @@ class FrontProxy:
     max_bytes: int = MAX_REQUEST_BYTES
     max_objects: int = MAX_OBJECTS
     polls: HeldPolls | None = None
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(BACKEND_CONNECTIONS))
 
     async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -85,7 +87,7 @@ class FrontProxy:
         elif scope["path"] == POLL_PATH and self.polls is not None:
             reply = await self._answer_poll(scope, admitted, receive, self.polls)
         else:
-            reply = await self._forward(scope, admitted)
+            reply = await self._forward(scope, admitted, receive)
         if reply is not None:
             with suppress(OSError):  # the client may have disconnected
                 await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
@@ -136,7 +138,10 @@ class FrontProxy:
             return _empty_reply(401)
         if outcome is Outcome.EMPTY:
             return NO_MESSAGES
-        reply = await self._forward(scope, body)
+        reply = await self._forward(scope, body, receive)
+        if reply is None:
+            polls.forget(node)
+            return None
         brings = reply.status == 200 and bool(PullMessagesResponse.FromString(reply.body).messages_list)
         return NO_MESSAGES if brings and polls.keep_while_sending(node, reply) else reply
 
@@ -153,7 +158,31 @@ class FrontProxy:
             more = event.get("more_body", False)
         return bytes(body)
 
-    async def _forward(self, scope: Event, body: bytes) -> "Reply":
+    async def _forward(self, scope: Event, body: bytes, receive: Receive) -> "Reply | None":
+        """Forward a call when it is its turn. Returns None if the client has left before, which then costs no call.
+
+        A call that the SuperLink has is not cut off: it may hold a message, which would be lost.
+        """
+        if not await self._wait_for_turn(receive):
+            return None
+        try:
+            return await self._ask_superlink(scope, body)
+        finally:
+            self.turns.release()
+
+    async def _wait_for_turn(self, receive: Receive) -> bool:
+        """Wait until the SuperLink takes another call. Returns whether the client is still there."""
+        if not self.turns.locked():
+            return await self.turns.acquire()
+        turn, left = asyncio.ensure_future(self.turns.acquire()), asyncio.ensure_future(receive())
+        await asyncio.wait({turn, left}, return_when=asyncio.FIRST_COMPLETED)
+        has_left = left.done()
+        left.cancel()
+        if has_left and not turn.cancel():
+            self.turns.release()
+        return not has_left
+
+    async def _ask_superlink(self, scope: Event, body: bytes) -> "Reply":
         headers = [(name, value) for name, value in scope["headers"] if name not in CONNECTION_HEADERS]
         try:
             answer = await self.backend.post(scope["path"], headers=headers, content=body)

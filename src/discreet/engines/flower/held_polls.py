@@ -113,6 +113,10 @@ class HeldPolls:
         self._forwarded[node] = state.length
         return Outcome.FORWARD
 
+    def forget(self, node: bytes) -> None:
+        """Take note that this node's last poll was not forwarded after all."""
+        self._forwarded.pop(node, None)
+
     def keep_while_sending(self, node: bytes, answer: Any) -> bool:
         """Keep an answer of the SuperLink until all messages are sent. Returns whether it is kept, and not for now."""
         if is_sending := self.mark.read().is_sending:
