@@ -1,5 +1,6 @@
 """Who takes part: a new list of clients has noise of its own, every client signs it, and ledgers go on."""
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -287,6 +288,25 @@ def test_a_change_that_was_killed_half_way_is_refused_by_every_node_until_it_is_
         ClientNode.open(tmp_path / "north", lambda line: None)
     assert open_deployment(site.folder).deployment.membership == 2
     assert [client.name for client in site.deployment.clients] == ["north", "east", "west"]
+
+
+def test_a_change_that_could_not_be_finished_is_refused_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in the container of the server, where the app folder is mounted read-only: no later command would work."""
+    site, replace_file = join_hospitals(tmp_path, *FOUR), os.replace
+
+    def move(source: Path, target: Path) -> None:
+        if site.app in Path(target).parents:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        replace_file(source, target)
+
+    monkeypatch.setattr(os, "replace", move)
+    with pytest.raises(InvalidInput, match="app takes no new file from here") as refused:
+        add_clients(site, (DeclaredClient(name="fifth", examples=40),), Trust.no_code())
+    assert "not in a container" in refused.value.fix
+    assert open_deployment(site.folder).deployment.membership == 1
+    assert not [path for path in site.folder.rglob("*") if "switch" in path.name and path.suffix != ".lock"]
 
 
 def kill(*words: object, **options: object) -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from discreet.deploy.deployment import DEPLOYMENT_FILE
 from discreet.durable_files import sync_directory, wait_for_lock, write_durably
+from discreet.errors import InvalidInput
 
 SWITCH = "switch"  # has the new files, complete, until each is at its place
+PROBE = ".switch-probe"  # an empty file, moved to each folder before the files that count
 LOCK = "switch.lock"  # held by the process that writes or moves them
 
 
@@ -19,6 +21,9 @@ def replace_files(folder: Path, place: Path, files: Mapping[str, tuple[bytes, in
         folder: The folder to which the files' names are relative.
         place: A folder on the same disk that only its owner may read, for the new files in between.
         files: For each file its new content, and who may read it: a mode of `durable_files`.
+
+    Raises:
+        InvalidInput: One of the folders takes no file from `place`. Nothing was changed.
     """
     with wait_for_lock(place / LOCK):
         _move_files(folder, place)  # of a process that was killed
@@ -30,10 +35,26 @@ def replace_files(folder: Path, place: Path, files: Mapping[str, tuple[bytes, in
             path.parent.mkdir(parents=True, exist_ok=True)
             write_durably(path, content, mode)
             sync_directory(path.parent.parent)
+        _check_moves(draft, sorted({(folder / name).parent for name in files}))
         sync_directory(draft)
         draft.rename(place / SWITCH)  # from here on, the new files are those that count
         sync_directory(place)
         _move_files(folder, place)
+
+
+def _check_moves(draft: Path, targets: list[Path]) -> None:
+    """Refuse a change that could not be finished, as where a folder is mounted into a container."""
+    for target in targets:
+        (draft / PROBE).touch()
+        try:
+            os.replace(draft / PROBE, target / PROBE)
+            (target / PROBE).unlink()
+        except OSError as error:
+            shutil.rmtree(draft)
+            raise InvalidInput(
+                f"{target} takes no new file from here ({error.strerror}), so nothing was changed.",
+                fix="Run this where the whole folder can be written: not in a container, and as its owner.",
+            ) from None
 
 
 def finish_switch(folder: Path, place: Path) -> None:

@@ -63,7 +63,7 @@ def revoke_client(root: DeploymentFolder, name: str, trust: Trust, data_dir: Pat
 
     Raises:
         InvalidInput: There is no such client, and none of this name was revoked.
-        DiscreetError: The client is locked out, but the noise for the others can't be computed. The membership stays
+        DiscreetError: The client is locked out, but no membership of the others can be made. The membership stays
             as it is, with a client that never answers.
     """
     with _lock_membership(root):
@@ -81,7 +81,7 @@ def revoke_client(root: DeploymentFolder, name: str, trust: Trust, data_dir: Pat
             deployment = _switch_clients(root, rest, trust, data_dir)
         except DiscreetError as error:
             raise type(error)(
-                f"{name} is locked out, but the noise without it can't be computed, so it stays on the list of "
+                f"{name} is locked out, but no membership without it can be made, so it stays on the list of "
                 f"clients, as one that never answers: {error.problem}",
                 fix=error.fix,
             ) from None
