@@ -11,6 +11,7 @@ from discreet.deploy.executor_watch import ExecutorWatch
 from discreet.deploy.request_limit import largest_message, largest_request
 from discreet.deploy.revoked_keys import AdmittedKeys
 from discreet.engines.flower.held_polls import SentMark
+from discreet.engines.flower.parent_process import end_with_parent
 from discreet.errors import DiscreetError
 from discreet.log_output import environment_settings, write_logs
 
@@ -57,6 +58,7 @@ def run_server(root: DeploymentFolder, listen: str) -> int:
 def main(folder: str, listen: str) -> None:
     """Run the server of the deployment in `folder`, listening at the host `listen`; exit with its code."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    end_with_parent(2 * superlink.END_SECONDS)  # `discreet deploy server`: without it nobody would end this process
     try:
         with write_logs(*environment_settings()):
             sys.exit(run_server(DeploymentFolder(Path(folder)), listen))

@@ -1,18 +1,20 @@
 """Run a SuperLink and ask it: its process, its nodes, its log, and the connection that Flower's commands use."""
 
 import json
+import os
+import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from discreet.deploy import deployment_lock, flower_commands, online_clients
 from discreet.deploy.certificates import is_node_key
 from discreet.deploy.deployment import Card
 from discreet.deploy.deployment_folder import DeploymentFolder
-from discreet.durable_files import OWNER, ProcessLock, write_durably
+from discreet.durable_files import OWNER, ProcessLock, is_locked, write_durably
 from discreet.errors import InvalidInput, Unsupported
 from discreet.logs import get_log
 
@@ -70,6 +72,22 @@ def run_superlink(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def end_orphan(root: DeploymentFolder, server: int) -> None:
+    """End the SuperLink whose server, the process `server`, was killed. A run that it started ends with it.
+
+    Left alone, it would go on with a run whose clients no longer reach it, and lose rounds that they have paid for.
+    """
+    lock = root.server / deployment_lock.SUPERLINK_LOCK
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        until = time.monotonic() + END_SECONDS
+        if not is_locked(lock) or (process := int(lock.read_text())) == server:
+            return
+        with suppress(ProcessLookupError):
+            os.kill(process, how)
+        while is_locked(lock) and time.monotonic() < until:
+            time.sleep(0.1)
 
 
 def unregister_nodes(root: DeploymentFolder, cards: list[Card], say: Callable[[str], None]) -> None:

@@ -166,6 +166,13 @@ def server(
     finally:
         process.terminate()
         process.wait(timeout=10)
+        if was_killed := process.returncode == -signal.SIGKILL:
+            superlink.end_orphan(root, process.pid)
+    if was_killed:
+        raise DiscreetError(
+            "The server's process was killed, and its SuperLink was ended.",
+            fix="Start the server again, and then each run that was going on, by its name.",
+        )
     raise typer.Exit(process.returncode and 1)
 
 
