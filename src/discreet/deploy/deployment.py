@@ -156,7 +156,8 @@ def read_card(path: Path, name: str) -> Card:
     if not path.is_file():
         raise InvalidInput(
             f"There is no card of {name!r} in {path.parent}.",
-            fix="Each client creates one with: discreet deploy enroll",
+            fix="Each client creates its card with: discreet deploy enroll. The server's operator puts all cards "
+            "there, and hands out the folder again.",
         )
     card: Card = read_record(Card, path)
     if card.name != name:
