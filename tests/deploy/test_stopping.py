@@ -285,6 +285,16 @@ def test_a_sum_that_the_server_had_opened_when_it_died_counts_and_is_not_made_ag
     assert all(node.journal.counted_rounds(node.app.digest) <= 3 for node in wire.nodes_at.values())
 
 
+@pytest.mark.parametrize("experiment", [PLAIN, SECURE], ids=["clear", "secure"])
+def test_a_server_that_dies_while_it_waits_for_clients_has_reserved_nothing(tmp_path: Path, experiment: str) -> None:
+    site, heard = copy_site(tmp_path, experiment), list[str]()
+    crash_server(tmp_path, site, 0)
+    assert server_epsilon(site) == 0
+    outcome = DeployedRun(site, "first").train(connect_nodes(tmp_path, site, heard), heard.append)
+    assert [line["clients"] for line in outcome.record.read_rounds()] == [3, 3, 3]
+    assert outcome.guarantees[0].epsilon == pytest.approx(server_epsilon(site))
+
+
 def test_updates_that_lay_at_a_server_when_it_died_count_though_clients_refuse_them_later(tmp_path: Path) -> None:
     site, heard = copy_site(tmp_path, PLAIN), list[str]()
     crash_server(tmp_path, site, SECOND_ROUND)

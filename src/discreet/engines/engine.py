@@ -246,5 +246,13 @@ class Engine(Protocol):
 class RemoteEngine(Engine, Protocol):
     """An engine whose clients are on machines of their own."""
 
+    def await_clients(self, cohort: list[int], round: int) -> list[int]:
+        """Return the clients of this cohort that are there, once the round can take place. Nobody is asked for data.
+
+        Raises:
+            RoundOver: The round is lost, and the run goes on with the next.
+            RoundRefused: Too few came, and the run ends here.
+        """
+
     def for_moments(self, simulation: Simulation) -> Engine:
         """Return an engine that asks the same clients for the sum of moments before the first round."""

@@ -55,6 +55,15 @@ class FlowerEngine:
             return self._gather_secure(broadcast, cohort)
         return self._gather_clear(broadcast, cohort)
 
+    def await_clients(self, cohort: Sequence[int], round: int) -> list[int]:
+        if not cohort:
+            return []
+        if not self.algorithm.aggregation.is_secure:
+            return self.calls.await_clients(cohort, 1, round)
+        check_cohort_size(len(cohort), "Let more clients join.")
+        plan = plan_session(self.algorithm, len(cohort))
+        return self.calls.await_clients(cohort, max(plan.needed, MIN_SECURE_CLIENTS - 1), round)
+
     def _gather_clear(self, broadcast: Broadcast, cohort: Sequence[int]) -> CohortSum:
         """Sum updates in the cohort's order, whichever came first, so that the same replies give the same bits.
 
@@ -62,7 +71,7 @@ class FlowerEngine:
         """
         if not cohort:
             return _cohort_sum(zeros_like(broadcast.params, torch.float64), ())
-        here = self.calls.await_clients(cohort, 1, broadcast.round)
+        here = self.await_clients(cohort, broadcast.round)
         body = signed_messages.encode_broadcast(broadcast.params, broadcast.announcement)
         asked = dict.fromkeys(here, b"")
         answers = self.calls.ask("train", broadcast.round, cohort, asked, 1, shared=body, opens=True)
@@ -105,12 +114,11 @@ class FlowerEngine:
         return taken.row
 
     def _gather_secure(self, broadcast: Broadcast, cohort: Sequence[int]) -> CohortSum:
-        check_cohort_size(len(cohort), "Let more clients join.")
+        here = self.await_clients(cohort, broadcast.round)
         encoding = broadcast.encoding
         assert encoding is not None  # secure sums need a lattice
         like = encoding.zero(broadcast.params)
         plan = plan_session(self.algorithm, len(cohort))
-        here = self.calls.await_clients(cohort, max(plan.needed, MIN_SECURE_CLIENTS - 1), broadcast.round)
         session = self._session_for(broadcast.round, cohort, count_values(like), encoding.bits, plan)
         body = signed_messages.encode_broadcast(broadcast.params, broadcast.announcement)
         try:

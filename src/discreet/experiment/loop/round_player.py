@@ -2,12 +2,13 @@
 
 import math
 import time
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
+from typing import cast
 
 from discreet.algorithms.algorithm import ServerState
 from discreet.algorithms.declarations import trusted_parts
 from discreet.code_version import read_code_version
-from discreet.engines.engine import CohortSum, RoundRefused
+from discreet.engines.engine import CohortSum, RemoteEngine, RoundRefused
 from discreet.engines.sum_check import ImplausibleSum, check_sum
 from discreet.experiment.job import Job
 from discreet.experiment.loop import diagnostics
@@ -48,6 +49,17 @@ class RoundPlayer:
         self.has_sum = False  # whether the current round's sum is known, so that the round counts whatever fails next
         self.in_flight = False  # whether a process that died had begun the next round with real clients
         self.knows_scale = False  # whether the state that the run goes on with has the learned scale of its inputs
+
+    def await_clients(self, round: int) -> None:
+        """Wait for real clients before anything is reserved, so that a run that is stopped while it waits lost nothing.
+
+        Raises:
+            RoundRefused: Too few clients came.
+        """
+        if not self.engine.is_remote or self.in_flight:  # a round that may have been seen is settled first
+            return
+        with suppress(RoundOver), self._bind_round(round):  # the round itself will say so, and is recorded
+            cast("RemoteEngine", self.engine).await_clients(draw_cohort(self.job, round), round)
 
     def reserve(self, round: int) -> Ticket | None:
         if self.ledger is None:

@@ -197,8 +197,11 @@ class RunLoop:
     def _play_round(self) -> RoundRecord | None:
         player, (done, state, _) = self._player, self.position
         try:
+            player.await_clients(done)
             ticket = player.reserve(done)
-        except BudgetRefused as refused:
+        except (BudgetRefused, RoundRefused) as refused:
+            if isinstance(refused, RoundRefused) and not done:  # no model exists yet
+                raise
             self._refusal = refused
             return None
         try:
