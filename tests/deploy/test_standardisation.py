@@ -124,7 +124,7 @@ def test_real_clients_sum_their_moments_and_every_ledger_counts_them(text: str, 
     assert asked_rounds(wire) == [PREPARATION, 0, 1]
 
 
-class Stopped(BaseException):
+class StoppedServer(BaseException):
     """Stands for a server that is stopped: nothing catches it."""
 
 
@@ -133,14 +133,14 @@ class StoppedWire(Wire):
     """A network whose server is stopped while it waits for clients."""
 
     def nodes(self) -> list[int]:
-        raise Stopped
+        raise StoppedServer
 
 
 @pytest.mark.parametrize("text", [EXPERIMENT, SECURE], ids=["pfl", "ddp_fedavg"])
 def test_a_run_that_is_stopped_while_it_waits_for_clients_goes_on(text: str, tmp_path: Path) -> None:
     """Nobody was asked for the sum of moments, so it can't have been seen."""
     site, heard = create_site(tmp_path, text), list[str]()
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedServer):
         DeployedRun(site, "first").train(StoppedWire({}), heard.append)
     assert DeployedRun(site, "first").train(connect_nodes(tmp_path, site, heard), heard.append).completed == 2, heard
 
