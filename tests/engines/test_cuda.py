@@ -11,8 +11,8 @@ from discreet.algorithms.recipes.fedavg import fedavg
 from discreet.algorithms.recipes.pfl import pfl
 from discreet.algorithms.sparsifiers import RandomK, TopK
 from discreet.algorithms.training import GradientDescent, LocalSgd
+from discreet.algorithms.training.gradient_records import DenseGradient, OuterProductGradient
 from discreet.algorithms.training.gradient_rules import Asam, Blur, L1Clip, Sam
-from discreet.algorithms.training.layer_gradients import DenseGradient, OuterProductGradient
 from discreet.algorithms.training.schedules import Harmonic
 from discreet.engines.embedded import EmbeddedEngine, fitting_block_size, measure_client_bytes
 from discreet.engines.engine import Simulation

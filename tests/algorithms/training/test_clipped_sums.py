@@ -12,7 +12,7 @@ from torch import Tensor
 from discreet.algorithms.clipping import Clip, clip_factors
 from discreet.algorithms.noise_addition import add_noise
 from discreet.algorithms.training.batches import Batch
-from discreet.algorithms.training.layer_gradients import DenseGradient, Gradient, OuterProductGradient
+from discreet.algorithms.training.gradient_records import DenseGradient, Gradient, OuterProductGradient
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.per_example import clipped_sum
 from discreet.double_sums import weighted_sums

@@ -15,15 +15,8 @@ from discreet.algorithms.clipping import Clip, clip_factors
 from discreet.algorithms.training import per_example
 from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.example_isolation import isolates_examples
-from discreet.algorithms.training.layer_gradients import (
-    LAYER_GRADIENTS,
-    DenseGradient,
-    Gradient,
-    OuterProductGradient,
-    Rule,
-    any_value,
-    supported_layers,
-)
+from discreet.algorithms.training.gradient_records import DenseGradient, Gradient, OuterProductGradient
+from discreet.algorithms.training.layer_gradients import LAYER_GRADIENTS, Rule, any_value, supported_layers
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.per_example import _sum_by_vmap, clipped_sum, plan_for
 from discreet.algorithms.training.shipped_modules import INDEPENDENT_LAYERS

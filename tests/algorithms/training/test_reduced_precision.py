@@ -15,7 +15,7 @@ from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
 from discreet.algorithms.recipes.pfl import pfl
 from discreet.algorithms.training import BroadcastGradients
 from discreet.algorithms.training.batches import Batch
-from discreet.algorithms.training.layer_gradients import DenseGradient, Gradient, OuterProductGradient
+from discreet.algorithms.training.gradient_records import DenseGradient, Gradient, OuterProductGradient
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.per_example import clipped_sum
 from discreet.engines.embedded import EmbeddedEngine

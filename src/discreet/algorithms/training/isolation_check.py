@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from discreet.algorithms.training.batches import Batch
-from discreet.algorithms.training.layer_gradients import Gradient
+from discreet.algorithms.training.gradient_records import Gradient
 from discreet.algorithms.training.local_step import client_gradients
 from discreet.algorithms.training.per_example import gradients_by_way, plan_for
 from discreet.algorithms.training.trainer import Loss

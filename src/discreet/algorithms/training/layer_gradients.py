@@ -4,88 +4,17 @@ The gradient of a weight is a product of the two. Autograd would sum it over exa
 example by itself; forming the products directly costs no more than an ordinary backward pass (Goodfellow 2015).
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
-import torch
 from torch import Tensor, nn
 
+from discreet.algorithms.training.gradient_records import DenseGradient, Gradient, OuterProductGradient
 from discreet.algorithms.training.module_loss import ModuleLoss
-from discreet.algorithms.training.shipped_modules import Tap, is_shipped_layer
-from discreet.double_sums import weighted_sums
+from discreet.algorithms.training.shipped_modules import is_shipped_layer
 from discreet.params import Params
-from discreet.randomness.torch_seed import seed_torch
-
-# Values whose squares are summed in single precision; these sums are added in double precision. Whatever the order, the
-# norm of n values is off by at most n/2 + 1 units of 2^-24: 7.7e-6, less than the 1e-5 that `clipping.ROUNDING` leaves.
-NORM_PIECE = 256
-
-
-class Gradient(Protocol):
-    """The gradient of one parameter for each of n examples."""
-
-    def squared_norms(self) -> Tensor:
-        """Return the squared norm of each example's gradient."""
-
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        """Return Σ_e weights[c, e]·gradient of example (c, e), for weights of c clients with e examples each.
-
-        Products and sums are in double precision.
-        """
-
-    def zero_nonfinite(self) -> "Gradient":
-        """Return the gradients with zeros for NaN and infinity: such an example has weight 0, and 0·NaN is NaN."""
-
-
-@dataclass(frozen=True)
-class DenseGradient:
-    """Gradients stored as they are, one row for each example."""
-
-    value: Tensor
-
-    def squared_norms(self) -> Tensor:
-        rows = self.value.reshape(len(self.value), -1)
-        whole = rows.shape[1] // NORM_PIECE * NORM_PIECE
-        pieces = rows[:, :whole].reshape(len(rows), whole // NORM_PIECE, NORM_PIECE)
-        dtype = torch.promote_types(rows.dtype, torch.float32)  # a norm in 16 bits would be off by almost 1 %
-        squares: Tensor = torch.linalg.vector_norm(pieces, dim=2, dtype=dtype).double().square().sum(dim=1)
-        rest: Tensor = torch.linalg.vector_norm(rows[:, whole:], dim=1, dtype=dtype).double().square()
-        return squares + rest
-
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        rows = self.value.reshape(*weights.shape, -1)
-        return weighted_sums(rows, weights.double()).reshape(len(weights), *self.value.shape[1:])
-
-    def zero_nonfinite(self) -> "DenseGradient":
-        return DenseGradient(_zero_nonfinite(self.value))
-
-
-@dataclass(frozen=True)
-class OuterProductGradient:
-    """Outer products of two vectors for each example, which are never formed: the norm is the product of norms.
-
-    All is in double precision: in single precision the squares of a small factor would vanish, and a large other factor
-    would escape the clip; and so would a small factor whose product with its weight has few digits.
-    """
-
-    left: Tensor
-    right: Tensor
-
-    def squared_norms(self) -> Tensor:
-        left, right = (torch.linalg.vector_norm(side, dim=1, dtype=torch.float64) for side in (self.left, self.right))
-        both: Tensor = (left * right).square()
-        return both
-
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        left = self.left.double().reshape(*weights.shape, -1) * weights.double()[..., None]
-        return left.transpose(1, 2) @ self.right.double().reshape(*weights.shape, -1)
-
-    def zero_nonfinite(self) -> "OuterProductGradient":
-        return OuterProductGradient(_zero_nonfinite(self.left), _zero_nonfinite(self.right))
-
 
 LayerGradients = Callable[[nn.Module, Tensor, Tensor], dict[str, Gradient]]
 
@@ -128,10 +57,6 @@ def normalisation_gradients(layer: nn.Module, inputs: Tensor, outer: Tensor) -> 
     if not positions:
         return {"weight": DenseGradient(product), "bias": DenseGradient(outer)}
     return {"weight": DenseGradient(product.sum(positions)), "bias": DenseGradient(outer.sum(positions))}
-
-
-def _zero_nonfinite(value: Tensor) -> Tensor:
-    return value.nan_to_num(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -218,62 +143,6 @@ def _find_supported_layers(module: nn.Module, names: frozenset[str]) -> dict[str
         for name, layer in found.items()
         if any(each.startswith(f"{name}." if name else "") for each in names)
     }
-
-
-def channels_last(value: Tensor) -> Tensor:
-    """Return images in the memory layout in which pooling and convolutions are fastest."""
-    return value.contiguous(memory_format=torch.channels_last) if value.dim() == 4 else value
-
-
-def keep_layout(value: Tensor) -> Tensor:
-    """Return the tensor in its own memory layout."""
-    return value
-
-
-Taps = dict[str, Tensor]
-Layout = Callable[[Tensor], Tensor]
-
-
-@contextmanager
-def record_layers(layers: dict[str, nn.Module], taps: Taps, seen: Taps, layout: Layout) -> Iterator[None]:
-    """Record each layer's input, and add a zero tap to its output: the tap's gradient is that of the output."""
-
-    def tap(name: str) -> Tap:
-        def record(inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
-            seen[name] = inputs[0]
-            return layout(output) + taps[name]
-
-        return Tap(record)
-
-    with _register_hooks({name: (layer, tap(name)) for name, layer in layers.items()}):
-        yield
-
-
-def output_shapes(
-    loss: ModuleLoss, layers: dict[str, nn.Module], params: Params, inputs: Tensor, targets: Tensor
-) -> dict[str, torch.Size] | None:
-    """Return the shape of each layer's output for one example; None if a layer is used twice or not at all."""
-    found: dict[str, list[torch.Size]] = {name: [] for name in layers}
-
-    def tap(name: str) -> Tap:
-        return Tap(lambda inputs, output: found[name].append(output.shape[1:]))
-
-    taps = {name: (layer, tap(name)) for name, layer in layers.items()}
-    with torch.no_grad(), seed_torch(0, inputs.device), _register_hooks(taps):  # what dropout draws here is not used
-        loss(params, inputs[:1], targets[:1])
-    if any(len(shapes) != 1 for shapes in found.values()):
-        return None
-    return {name: shapes[0] for name, shapes in found.items()}
-
-
-@contextmanager
-def _register_hooks(taps: dict[str, tuple[nn.Module, Tap]]) -> Iterator[None]:
-    handles = [layer.register_forward_hook(tap) for layer, tap in taps.values()]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def example_gradients(

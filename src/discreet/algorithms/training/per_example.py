@@ -15,16 +15,14 @@ from torch.func import grad, vmap
 from discreet.algorithms.clipping import Clip, clip_factors
 from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.example_isolation import WithoutDropout, isolates_examples
-from discreet.algorithms.training.layer_gradients import (
-    DenseGradient,
-    Gradient,
+from discreet.algorithms.training.gradient_records import DenseGradient, Gradient
+from discreet.algorithms.training.layer_gradients import example_gradients, supported_layers
+from discreet.algorithms.training.layer_recording import (
     Layout,
     channels_last,
-    example_gradients,
     keep_layout,
     output_shapes,
     record_layers,
-    supported_layers,
 )
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.shipped_modules import has_global_overrides
