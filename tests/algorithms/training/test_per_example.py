@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from discreet.algorithms.clipping import Clip, clip_factors
-from discreet.algorithms.training import per_example
+from discreet.algorithms.training import layer_gradients, per_example
 from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.example_isolation import isolates_examples
 from discreet.algorithms.training.gradient_records import DenseGradient, Gradient, OuterProductGradient
@@ -22,7 +22,26 @@ from discreet.algorithms.training.per_example import _sum_by_vmap, clipped_sum, 
 from discreet.algorithms.training.shipped_modules import INDEPENDENT_LAYERS
 from discreet.params import Params, norms, repeat_for_clients
 
-IMAGES, VECTORS, SEQUENCES = (2, 8, 8), (6,), (4, 6)
+IMAGES, VECTORS, SEQUENCES, SENTENCES = (2, 8, 8), (6,), (4, 6), (7,)
+WORDS = 5  # of which sentences have some more than once
+
+
+class Sentence(nn.Module):
+    """Embeds words and their positions, and mixes them, as a small language model does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(WORDS, 6, padding_idx=2)
+        self.places = nn.Embedding(7, 6)
+        self.first, self.norm, self.last = nn.Linear(6, 5), nn.LayerNorm(6), nn.Linear(5, 3)
+
+    def forward(self, words: Tensor) -> Tensor:
+        hidden = self.words(words) + self.places(torch.arange(7, device=words.device))
+        hidden = hidden + (hidden @ hidden.transpose(1, 2)).softmax(dim=2) @ self.norm(hidden)
+        outputs: Tensor = self.last(self.first(hidden).tanh().mean(dim=1))
+        return outputs
+
+
 NETWORKS: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
     "linear": (nn.Linear(6, 3), VECTORS),
     "no bias": (nn.Sequential(nn.Linear(6, 5, bias=False), nn.ReLU(inplace=True), nn.Linear(5, 3)), VECTORS),
@@ -39,6 +58,9 @@ NETWORKS: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
         IMAGES,
     ),
     "sequence": (nn.Sequential(nn.Linear(6, 5), nn.LayerNorm(5), nn.Tanh(), nn.Flatten(), nn.Linear(20, 3)), SEQUENCES),
+    "signal": (nn.Sequential(nn.Conv1d(4, 5, 3, stride=2, padding=1), nn.Flatten(), nn.Linear(15, 3)), SEQUENCES),
+    "words": (nn.Sequential(nn.Embedding(WORDS, 4, padding_idx=1), nn.Flatten(), nn.Linear(28, 3)), SENTENCES),
+    "sentence": (Sentence(), SENTENCES),
 }
 
 
@@ -60,6 +82,8 @@ def case(name: str, *, independent: bool = True) -> tuple[ModuleLoss, Params, Ba
     }
     mask = torch.tensor([[True] * 5, [True, False, True, False, False], [False] * 5])
     inputs = torch.randn(3, 5, *form, dtype=torch.float64)
+    if form == SENTENCES:
+        inputs = torch.randint(WORDS, (3, 5, *form))
     return (
         replace(ModuleLoss.from_module(module, losses), independent=independent),
         params,
@@ -71,7 +95,7 @@ def assert_rules_equal_autograd(loss: ModuleLoss, params: Params, batch: Batch) 
     """Assert that every layer is computed by its rule, and that the sums are those of autograd."""
     plan = plan_for(loss, params, batch)
     assert plan is not None
-    assert plan.whole == loss.independent
+    assert plan.whole == isolates_examples(loss)
     assert set(plan.layers) == {name.rpartition(".")[0] for name in params}
     for clip in (Clip(0.7), Clip(1e6)):  # with most gradients clipped, and with none
         found = clipped_sum(loss, params, batch, clip)
@@ -91,13 +115,45 @@ def test_layer_by_layer_is_example_by_example(
     assert_rules_equal_autograd(*case(name, independent=independent))
 
 
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("large", [1, 10**9], ids=["one by one", "stacked"])
+def test_gradients_that_stay_factors_are_those_of_autograd(
+    name: str, large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(per_example, "LARGE_BATCH", large)
+    monkeypatch.setattr(layer_gradients, "takes_less_as_factors", lambda *shape: True)
+    assert_rules_equal_autograd(*case(name))
+
+
+@pytest.mark.parametrize("settings", [{"max_norm": 1.0}, {"scale_grad_by_freq": True}, {"sparse": True}], ids=str)
+def test_an_embedding_that_its_rule_can_not_compute_is_not_given_to_it(settings: dict[str, Any]) -> None:
+    network = nn.Sequential(nn.Embedding(WORDS, 4, **settings), nn.Flatten(), nn.Linear(28, 3))
+    loss = replace(ModuleLoss.from_module(network, losses), independent=True)
+    params = {key: value.detach() for key, value in network.named_parameters()}
+    assert supported_layers(loss, params) is None
+    assert isolates_examples(loss) == ("sparse" in settings)
+
+
+def test_equal_words_of_an_example_are_one_row() -> None:
+    """Rows 3 and 4 of the same word add up to 7; of two words, they have the norm 5."""
+    words = torch.tensor([[3, 3], [3, 0]])
+    outer = torch.tensor([[[3.0], [4.0]], [[3.0], [4.0]]])
+    found = LAYER_GRADIENTS[nn.Embedding].gradients(nn.Embedding(5, 1), words, outer)["weight"]
+    assert found.squared_norms().tolist() == [49.0, 25.0]
+    assert found.weighted_sum(torch.tensor([[1.0, 2.0]]))[0, :, 0].tolist() == [8.0, 0.0, 0.0, 13.0, 0.0]
+    assert found.weighted_sum(torch.ones(2, 1))[1, :, 0].tolist() == [4.0, 0.0, 0.0, 3.0, 0.0]
+
+
 def test_every_layer_with_a_rule_is_in_a_network_here_and_takes_whole_batches() -> None:
     assert set(LAYER_GRADIENTS) <= {type(layer) for module, _ in NETWORKS.values() for layer in module.modules()}
     assert set(LAYER_GRADIENTS) <= set(INDEPENDENT_LAYERS)  # or the rule is used only one example at a time
 
 
-@pytest.mark.parametrize("kind", LAYER_GRADIENTS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("parameter", ["weight", "bias"])
+@pytest.mark.parametrize(
+    ("kind", "parameter"),
+    [(kind, name) for kind in LAYER_GRADIENTS for name in ("weight", "bias") if (kind, name) != (nn.Embedding, "bias")],
+    ids=str,
+)
 @pytest.mark.parametrize("large", [1, 10**9], ids=["one by one", "stacked"])
 def test_a_rule_that_doubles_a_gradient_is_noticed_by_the_comparison(
     kind: type[nn.Module], parameter: str, large: int, monkeypatch: pytest.MonkeyPatch

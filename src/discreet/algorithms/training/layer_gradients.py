@@ -6,14 +6,17 @@ example by itself; forming the products directly costs no more than an ordinary 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from discreet.algorithms.training.gradient_records import DenseGradient, Gradient, OuterProductGradient
 from discreet.algorithms.training.module_loss import ModuleLoss
+from discreet.algorithms.training.position_sums import PositionSumGradient, takes_less_as_factors
 from discreet.algorithms.training.shipped_modules import is_shipped_layer
+from discreet.algorithms.training.word_gradients import embedding_gradients
 from discreet.params import Params
 
 LayerGradients = Callable[[nn.Module, Tensor, Tensor], dict[str, Gradient]]
@@ -24,24 +27,51 @@ def linear_gradients(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[st
     if inputs.dim() == 2:
         return {"weight": OuterProductGradient(outer, inputs), "bias": DenseGradient(outer)}
     inputs, outer = inputs.flatten(1, -2), outer.flatten(1, -2)
-    return {"weight": DenseGradient(outer.transpose(1, 2) @ inputs), "bias": DenseGradient(outer.sum(dim=1))}
+    shape = torch.Size((outer.shape[2], inputs.shape[2]))
+    return {"weight": sum_over_positions(outer, inputs, keep_rows, shape), "bias": DenseGradient(outer.sum(dim=1))}
 
 
 def convolution_gradients(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gradient]:
-    """Return g Uᵀ for each example, where U are the patches under the kernel: a strided view, copied once."""
-    assert isinstance(layer, nn.Conv2d)
-    assert isinstance(layer.padding, tuple)
-    (high, wide), (down, right) = layer.kernel_size, layer.padding
-    padded = (
-        nn.functional.pad(inputs.contiguous(), (right, right, down, down)) if down or right else inputs.contiguous()
-    )
-    patches = padded.unfold(2, high, layer.stride[0]).unfold(3, wide, layer.stride[1])
-    rows = patches.permute(0, 2, 3, 1, 4, 5).reshape(len(inputs), -1, layer.weight[0].numel())
+    """Return g Uᵀ for each example, where U are the patches under the kernel."""
+    assert isinstance(layer, nn.Conv1d | nn.Conv2d)
     flat = outer.flatten(2)
+    rows = partial(patches, layer)
     return {
-        "weight": DenseGradient((flat @ rows).reshape(-1, *layer.weight.shape)),
+        "weight": sum_over_positions(flat.transpose(1, 2), inputs, rows, layer.weight.shape),
         "bias": DenseGradient(flat.sum(dim=2)),
     }
+
+
+def patches(layer: nn.Conv1d | nn.Conv2d, inputs: Tensor) -> Tensor:
+    """Return what is under the kernel at each position: a strided view, copied once."""
+    assert isinstance(layer.padding, tuple)
+    margins = [side for margin in reversed(layer.padding) for side in (margin, margin)]
+    found = nn.functional.pad(inputs.contiguous(), margins) if any(margins) else inputs.contiguous()
+    axes = len(layer.kernel_size)
+    for axis, (size, stride) in enumerate(zip(layer.kernel_size, layer.stride, strict=True)):
+        found = found.unfold(2 + axis, size, stride)
+    positions_first = (0, *range(2, 2 + axes), 1, *range(2 + axes, 2 + 2 * axes))
+    return found.permute(positions_first).reshape(len(inputs), -1, layer.weight[0].numel())
+
+
+def keep_rows(inputs: Tensor) -> Tensor:
+    """Return the inputs of a linear layer, which are its rows."""
+    return inputs
+
+
+def sum_over_positions(outer: Tensor, inputs: Tensor, rows: Callable[[Tensor], Tensor], shape: torch.Size) -> Gradient:
+    """Return Σ_t g_t a_tᵀ for each example: as factors if that takes less, else formed.
+
+    Args:
+        outer: The g_t. Axes: examples, positions, outputs.
+        inputs: What the a_t are computed from.
+        rows: Returns the a_t of inputs. Axes: examples, positions, values.
+        shape: Shape of the parameter.
+    """
+    values = shape[1:].numel()
+    if takes_less_as_factors(outer.shape[1], outer.shape[2], values, inputs[0].numel()):
+        return PositionSumGradient(outer, inputs, rows, shape)
+    return DenseGradient((outer.transpose(1, 2) @ rows(inputs)).reshape(-1, *shape))
 
 
 def normalisation_gradients(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gradient]:
@@ -92,20 +122,31 @@ def equals(allowed: object) -> Callable[[Any], bool]:
     return lambda value: bool(value == allowed)
 
 
+CONVOLUTION: Mapping[str, Callable[[Any], bool]] = {
+    "in_channels": any_value,
+    "out_channels": any_value,
+    "kernel_size": any_value,
+    "stride": any_value,
+    "padding": lambda padding: isinstance(padding, tuple),  # "same" and "valid" are words
+    "padding_mode": equals("zeros"),
+    "output_padding": lambda padding: not any(padding),
+    "dilation": lambda dilation: set(dilation) == {1},
+    "groups": equals(1),
+}
 LAYER_GRADIENTS: Mapping[type[nn.Module], Rule] = {
     nn.Linear: Rule(linear_gradients, {"in_features": any_value, "out_features": any_value}),
-    nn.Conv2d: Rule(
-        convolution_gradients,
+    nn.Conv1d: Rule(convolution_gradients, CONVOLUTION),
+    nn.Conv2d: Rule(convolution_gradients, CONVOLUTION),
+    nn.Embedding: Rule(
+        embedding_gradients,
         {
-            "in_channels": any_value,
-            "out_channels": any_value,
-            "kernel_size": any_value,
-            "stride": any_value,
-            "padding": lambda padding: isinstance(padding, tuple),  # "same" and "valid" are words
-            "padding_mode": equals("zeros"),
-            "output_padding": equals((0, 0)),
-            "dilation": equals((1, 1)),
-            "groups": equals(1),
+            "num_embeddings": any_value,
+            "embedding_dim": any_value,
+            "padding_idx": any_value,
+            "max_norm": equals(None),  # or it changes its weights in place
+            "norm_type": any_value,
+            "scale_grad_by_freq": equals(False),  # or it divides by how often a word is in the batch
+            "sparse": equals(False),
         },
     ),
     nn.GroupNorm: Rule(
@@ -148,11 +189,13 @@ def _find_supported_layers(module: nn.Module, names: frozenset[str]) -> dict[str
 def example_gradients(
     layers: dict[str, nn.Module], names: frozenset[str], seen: Params, outer: Params
 ) -> dict[str, Gradient]:
-    """Return the gradients of every example for the parameters in `names`."""
+    """Return the gradients of every example for the parameters in `names`. Empties `seen` and `outer`."""
     found = {}
     for name, layer in layers.items():
-        inputs = seen[name].to(outer[name].dtype)  # fewer digits, if the network has an autocast of its own
-        for own, value in LAYER_GRADIENTS[type(layer)].gradients(layer, inputs, outer[name]).items():
+        inputs, gradient = seen.pop(name), outer.pop(name)  # what no record keeps is freed
+        if inputs.is_floating_point():
+            inputs = inputs.to(gradient.dtype)  # fewer digits, if the network has an autocast of its own
+        for own, value in LAYER_GRADIENTS[type(layer)].gradients(layer, inputs, gradient).items():
             full = f"{name}.{own}" if name else own
             if full in names:
                 found[full] = value

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,8 @@ from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.shipped_modules import Tap
 from discreet.params import Params
 from discreet.randomness.torch_seed import seed_torch
+
+WITHOUT_EXAMPLES = (nn.Linear, nn.LayerNorm, nn.Embedding)  # they take inputs without an axis of examples too
 
 
 def channels_last(value: Tensor) -> Tensor:
@@ -41,21 +44,37 @@ def record_layers(layers: dict[str, nn.Module], taps: Taps, seen: Taps, layout: 
         yield
 
 
+class OutputShapes(NamedTuple):
+    """What the layers of a network give for one example.
+
+    Attributes:
+        shapes: Shape of each layer's output, without the axis of examples.
+        unbatched: Layers whose inputs have no axis of examples, such as an embedding of positions.
+    """
+
+    shapes: dict[str, torch.Size]
+    unbatched: frozenset[str]
+
+
 def output_shapes(
     loss: ModuleLoss, layers: dict[str, nn.Module], params: Params, inputs: Tensor, targets: Tensor
-) -> dict[str, torch.Size] | None:
-    """Return the shape of each layer's output for one example; None if a layer is used twice or not at all."""
+) -> OutputShapes | None:
+    """Return the shapes of the layers' outputs; None if a layer is used twice or not at all, or has another form."""
     found: dict[str, list[torch.Size]] = {name: [] for name in layers}
 
     def tap(name: str) -> Tap:
-        return Tap(lambda inputs, output: found[name].append(output.shape[1:]))
+        return Tap(lambda inputs, output: found[name].append(output.shape))
 
     taps = {name: (layer, tap(name)) for name, layer in layers.items()}
     with torch.no_grad(), seed_torch(0, inputs.device), _register_hooks(taps):  # what dropout draws here is not used
         loss(params, inputs[:1], targets[:1])
     if any(len(shapes) != 1 for shapes in found.values()):
         return None
-    return {name: shapes[0] for name, shapes in found.items()}
+    unbatched = frozenset(name for name, (shape,) in found.items() if shape[:1] != (1,))
+    if any(not isinstance(layers[name], WITHOUT_EXAMPLES) for name in unbatched):
+        return None
+    shapes = {name: shape if name in unbatched else shape[1:] for name, (shape,) in found.items()}
+    return OutputShapes(shapes, unbatched)
 
 
 @contextmanager

@@ -87,11 +87,13 @@ class Plan(NamedTuple):
     Attributes:
         layers: The layers by name.
         shapes: Shape of each layer's output for one example.
+        unbatched: Layers whose inputs have no axis of examples.
         whole: Whether whole batches may go through the network.
     """
 
     layers: dict[str, nn.Module]
     shapes: dict[str, torch.Size]
+    unbatched: frozenset[str]
     whole: bool
 
 
@@ -111,12 +113,12 @@ def plan_for(loss: Loss, params: Params, batch: Batch) -> Plan | None:
 def _make_plan(loss: ModuleLoss, layers: dict[str, nn.Module], params: Params, batch: Batch) -> Plan | None:
     """Make a plan; None if a layer is used twice or not at all, or its weights are also used outside it."""
     first = {name: value[0] for name, value in params.items()}
-    shapes = output_shapes(loss, layers, first, batch.inputs[0], batch.targets[0])
-    if shapes is None:
+    found = output_shapes(loss, layers, first, batch.inputs[0], batch.targets[0])
+    if found is None:
         return None
-    plan = Plan(layers, shapes, isolates_examples(loss))
+    plan = Plan(layers, *found, isolates_examples(loss))
     if plan.whole:
-        return plan
+        return None if plan.unbatched else plan
     few = Batch(
         batch.inputs[:1, :TRIAL_EXAMPLES],
         batch.targets[:1, :TRIAL_EXAMPLES],
@@ -125,9 +127,9 @@ def _make_plan(loss: ModuleLoss, layers: dict[str, nn.Module], params: Params, b
     )
     one = {name: value[:1] for name, value in params.items()}
     with seed_torch(0, batch.inputs.device), WithoutDropout():
-        found = _weighted_sum(_stacked_gradients(loss, plan, one, few), UNCLIPPED, few.mask)
+        summed = _weighted_sum(_stacked_gradients(loss, plan, one, few), UNCLIPPED, few.mask)
         expected = _sum_by_vmap(loss, one, few, UNCLIPPED)
-    close = all(torch.allclose(found[name], expected[name], rtol=1e-3, atol=1e-5) for name in one)
+    close = all(torch.allclose(summed[name], expected[name], rtol=1e-3, atol=1e-5) for name in one)
     return plan if close else None
 
 
@@ -148,7 +150,8 @@ def _one_client_gradients(
     loss: ModuleLoss, plan: Plan, params: Params, inputs: Tensor, targets: Tensor
 ) -> Mapping[str, Gradient]:
     layout = channels_last if plan.whole else keep_layout
-    taps = {name: layout(inputs.new_zeros(len(inputs), *shape)) for name, shape in plan.shapes.items()}
+    zeros = next(iter(params.values())).new_zeros
+    taps = {name: layout(zeros(len(inputs), *shape)) for name, shape in plan.shapes.items()}
     outer, seen = _trace(loss, plan, layout)(params, taps, inputs, targets)
     return example_gradients(plan.layers, frozenset(params), seen, outer)
 
@@ -156,12 +159,14 @@ def _one_client_gradients(
 def _stacked_gradients(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch) -> Mapping[str, Gradient]:
     """Process all clients at once: vmap over clients, and products of each layer over all examples."""
     clients, width = batch.mask.shape
-    taps = {name: batch.inputs.new_zeros(clients, width, *shape) for name, shape in plan.shapes.items()}
+    zeros = next(iter(params.values())).new_zeros  # of their type: inputs may be words
+    taps = {name: zeros(clients, width, *shape) for name, shape in plan.shapes.items()}
     traced = vmap(_trace(loss, plan, keep_layout), randomness="different")
-    outer, seen = traced(params, taps, batch.inputs, batch.targets)
-    flat_seen = {name: value.flatten(0, 1) for name, value in seen.items()}
-    flat_outer = {name: value.flatten(0, 1) for name, value in outer.items()}
-    return example_gradients(plan.layers, frozenset(params), flat_seen, flat_outer)
+    outer, seen = (
+        {name: value.flatten(0, 1) for name, value in found.items()}
+        for found in traced(params, taps, batch.inputs, batch.targets)
+    )
+    return example_gradients(plan.layers, frozenset(params), seen, outer)
 
 
 def _sum_by_vmap(loss: Loss, params: Params, batch: Batch, clip: Clip) -> Params:
@@ -183,9 +188,8 @@ def _weighted_sum(found: Mapping[str, Gradient], clip: Clip, mask: Tensor) -> Pa
     """Σ_e min(1, clip/‖g_e‖)·g_e for each client, where ‖g_e‖ is over all parameters together."""
     norms = _squared_norms(found).sqrt().reshape(mask.shape)
     weights = clip_factors(norms, clip.norm, automatic=clip.automatic) * mask
-    if norms.is_cuda or not bool(norms.isfinite().all()):  # a GPU would have to wait for the check
-        found = {name: each.zero_nonfinite() for name, each in found.items()}
-    return {name: each.weighted_sum(weights) for name, each in found.items()}
+    exclude = norms.is_cuda or not bool(norms.isfinite().all())  # a GPU would have to wait for the check
+    return {name: (each.zero_nonfinite() if exclude else each).weighted_sum(weights) for name, each in found.items()}
 
 
 def _squared_norms(found: Mapping[str, Gradient]) -> Tensor:
@@ -207,7 +211,11 @@ def _trace(loss: ModuleLoss, plan: Plan, layout: Layout) -> Callable[..., tuple[
 
     def alone(params: Params, taps: Params, example: Tensor, target: Tensor) -> tuple[Params, Params]:
         """Run a batch of one: whatever the network does, it can't reach another example."""
-        outer, seen = traced(params, {name: tap[None] for name, tap in taps.items()}, example[None], target[None])
-        return {name: value[0] for name, value in outer.items()}, {name: value[0] for name, value in seen.items()}
+        ones = {name: tap if name in plan.unbatched else tap[None] for name, tap in taps.items()}
+        found = traced(params, ones, example[None], target[None])
+        outer, seen = (
+            {name: value if name in plan.unbatched else value[0] for name, value in each.items()} for each in found
+        )
+        return outer, seen
 
     return vmap(alone, in_dims=(None, 0, 0, 0), randomness="different")

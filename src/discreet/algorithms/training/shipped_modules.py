@@ -21,12 +21,14 @@ from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 INDEPENDENT_LAYERS: Mapping[type[nn.Module], tuple[str, ...]] = {
-    # In these layers no example's output depends on another example, whatever their settings.
+    # In these layers no example's output depends on another example, whatever settings `_is_known` accepts.
     # Beside each: the functions of torch.nn.functional that it calls.
     nn.Sequential: (),
     nn.Identity: (),
     nn.Linear: ("linear",),
+    nn.Conv1d: ("conv1d", "pad"),
     nn.Conv2d: ("conv2d", "pad"),
+    nn.Embedding: ("embedding",),
     nn.GroupNorm: ("group_norm",),
     nn.LayerNorm: ("layer_norm",),
     nn.MaxPool2d: ("max_pool2d",),
@@ -48,7 +50,7 @@ INDEPENDENT_LAYERS: Mapping[type[nn.Module], tuple[str, ...]] = {
 FUNCTIONAL_NAMES = (*(name for names in INDEPENDENT_LAYERS.values() for name in names), "cross_entropy")
 CALLED_FUNCTIONS: tuple[tuple[Any, tuple[str, ...]], ...] = (  # called by those layers and by our models
     (functional, FUNCTIONAL_NAMES),
-    (torch, ("tanh", "sigmoid", "relu", "group_norm", "layer_norm", "conv2d")),
+    (torch, ("tanh", "sigmoid", "relu", "group_norm", "layer_norm", "conv1d", "conv2d", "embedding")),
     (Tensor, ("flatten", "mean", "sum", "softmax", "reshape", "relu", "tanh", "__add__", "__mul__", "__sub__")),
 )
 GLOBAL_HOOKS = tuple(  # hooks on all modules of the process
@@ -98,6 +100,8 @@ def has_global_overrides() -> bool:
 
 def _is_known(module: nn.Module) -> bool:
     kind = type(module)
+    if isinstance(module, nn.Embedding) and (module.max_norm is not None or module.scale_grad_by_freq):
+        return False  # it changes its weights, or divides by how often a word is in the batch
     if isinstance(module, nn.Flatten):
         return kind is nn.Flatten and module.start_dim == 1
     if kind.__module__.startswith(OUR_MODELS):  # and is really defined there
