@@ -19,6 +19,8 @@ from discreet.algorithms.training.shipped_modules import is_shipped_layer
 from discreet.algorithms.training.word_gradients import embedding_gradients
 from discreet.params import Params
 
+CPU_ROWS, GPU_ROWS = 2**22, 2**27  # values of patches that are copied at once
+
 LayerGradients = Callable[[nn.Module, Tensor, Tensor], dict[str, Gradient]]
 
 
@@ -71,7 +73,10 @@ def sum_over_positions(outer: Tensor, inputs: Tensor, rows: Callable[[Tensor], T
     values = shape[1:].numel()
     if takes_less_as_factors(outer.shape[1], outer.shape[2], values, inputs[0].numel()):
         return PositionSumGradient(outer, inputs, rows, shape)
-    return DenseGradient((outer.transpose(1, 2) @ rows(inputs)).reshape(-1, *shape))
+    examples = max(1, (GPU_ROWS if outer.is_cuda else CPU_ROWS) // (outer.shape[1] * values))
+    pieces = zip(torch.split(outer, examples), torch.split(inputs, examples), strict=True)
+    formed = [some.transpose(1, 2) @ rows(beside) for some, beside in pieces]
+    return DenseGradient((formed[0] if len(formed) == 1 else torch.cat(formed)).reshape(-1, *shape))
 
 
 def normalisation_gradients(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gradient]:

@@ -150,8 +150,7 @@ def _one_client_gradients(
     loss: ModuleLoss, plan: Plan, params: Params, inputs: Tensor, targets: Tensor
 ) -> Mapping[str, Gradient]:
     layout = channels_last if plan.whole else keep_layout
-    zeros = next(iter(params.values())).new_zeros
-    taps = {name: layout(zeros(len(inputs), *shape)) for name, shape in plan.shapes.items()}
+    taps = _zero_taps(plan, params, len(inputs))
     outer, seen = _trace(loss, plan, layout)(params, taps, inputs, targets)
     return example_gradients(plan.layers, frozenset(params), seen, outer)
 
@@ -159,14 +158,19 @@ def _one_client_gradients(
 def _stacked_gradients(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch) -> Mapping[str, Gradient]:
     """Process all clients at once: vmap over clients, and products of each layer over all examples."""
     clients, width = batch.mask.shape
-    zeros = next(iter(params.values())).new_zeros  # of their type: inputs may be words
-    taps = {name: zeros(clients, width, *shape) for name, shape in plan.shapes.items()}
+    taps = _zero_taps(plan, params, clients, width)
     traced = vmap(_trace(loss, plan, keep_layout), randomness="different")
     outer, seen = (
         {name: value.flatten(0, 1) for name, value in found.items()}
         for found in traced(params, taps, batch.inputs, batch.targets)
     )
     return example_gradients(plan.layers, frozenset(params), seen, outer)
+
+
+def _zero_taps(plan: Plan, params: Params, *leading: int) -> Params:
+    """Return zeros of the shapes of all outputs, as views of one number, of the type of the parameters."""
+    zero = next(iter(params.values())).new_zeros(())
+    return {name: zero.expand(*leading, *shape) for name, shape in plan.shapes.items()}
 
 
 def _sum_by_vmap(loss: Loss, params: Params, batch: Batch, clip: Clip) -> Params:
