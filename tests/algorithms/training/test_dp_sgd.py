@@ -14,6 +14,7 @@ from discreet.algorithms.population import Population
 from discreet.algorithms.training import DpSgd, poisson_batches
 from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.per_example import clipped_sum
+from discreet.algorithms.training.trainer import Loss
 from discreet.errors import InvalidInput
 from discreet.params import Params, norms, repeat_for_clients, zeros_like
 from discreet.privacy.events import GaussianNoise, PoissonSampled, Repeated
@@ -208,16 +209,19 @@ def test_local_steps_may_differ_by_round_and_the_last_number_holds_on():
 
 
 def test_a_round_takes_the_steps_that_it_is_accounted_for(monkeypatch: pytest.MonkeyPatch):
-    taken = []
+    taken: list[bool] = []
     local = trainer(steps=(3, 1))
-    monkeypatch.setattr(
-        poisson_batches, "sum_clipped_gradients", lambda loss, params, *rest: taken.append(0) or zeros_like(params)
-    )
+
+    def count_sum(loss: Loss, params: Params, *rest: object, shared: bool) -> Params:
+        taken.append(shared)
+        return zeros_like(repeat_for_clients(params, 1) if shared else params)
+
+    monkeypatch.setattr(poisson_batches, "sum_clipped_gradients", count_sum)
     for round, steps in enumerate((3, 1, 1)):
         taken.clear()
         rows = KEY.rows(round, b"", [0], CPU)
         local.train(cross_entropy, Broadcast(round, linear(), {}), federation(3).block([0]), rows)
-        assert len(taken) == steps
+        assert taken == [True] + [False] * (steps - 1)  # only the first step is at the broadcast
 
 
 @pytest.mark.parametrize(

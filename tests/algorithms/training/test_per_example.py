@@ -125,6 +125,23 @@ def test_gradients_that_stay_factors_are_those_of_autograd(
     assert_rules_equal_autograd(*case(name))
 
 
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("independent", [True, False], ids=["whole batches", "one example at a time"])
+def test_clients_of_the_same_model_may_share_one_pass(
+    name: str, independent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loss, params, batch = case(name, independent=independent)
+    model = {key: value[0] for key, value in params.items()}
+    clip = Clip(torch.tensor([[0.7], [0.3], [1.0]], dtype=torch.float64))
+    expected = clipped_sum(loss, repeat_for_clients(model, 3), batch, clip)
+    apart = clipped_sum(loss, model, batch, clip, shared=True)  # on a CPU nothing is shared
+    monkeypatch.setattr(per_example, "ONE_PASS", {"cpu"})
+    found = clipped_sum(loss, model, batch, clip, shared=True)
+    for key in model:
+        assert torch.equal(apart[key], expected[key])
+        assert torch.allclose(found[key], expected[key], rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("settings", [{"max_norm": 1.0}, {"scale_grad_by_freq": True}, {"sparse": True}], ids=str)
 def test_an_embedding_that_its_rule_can_not_compute_is_not_given_to_it(settings: dict[str, Any]) -> None:
     network = nn.Sequential(nn.Embedding(WORDS, 4, **settings), nn.Flatten(), nn.Linear(28, 3))

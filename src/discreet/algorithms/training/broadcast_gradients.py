@@ -15,7 +15,7 @@ from discreet.algorithms.training.poisson_trainer import PoissonSumTrainer
 from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.algorithms.training.trainer import Loss
 from discreet.algorithms.training.work_advice import STEPS, WorkAdvice
-from discreet.params import Params, add, repeat_for_clients, scale
+from discreet.params import ClientModels, Params, add, repeat_for_clients, scale
 from discreet.part import ClipNorm, Count, Flag, Positive, Rate, part
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import Rows
@@ -53,14 +53,15 @@ class BroadcastGradients(PoissonSumTrainer):
         assert self.steps is not None
         assert self.sampling_rate is not None
         assert self.expected_batch is not None
-        start, coins = repeat_for_clients(broadcast.params, batches.clients), rows.for_purpose(Purpose.BATCH).open()
+        coins, shared = rows.for_purpose(Purpose.BATCH).open(), not isinstance(broadcast.params, ClientModels)
+        start = broadcast.params if shared else repeat_for_clients(broadcast.params, batches.clients)
         clip = Clip(self.clip_norm, self.automatic)
         factor = -round_learning_rate(self.learning_rate, self.schedule, broadcast) / self.expected_batch
         encoding, uniform = broadcast.encoding, rows.for_purpose(Purpose.ROUNDING).open().uniform
         total: Params | None = None
         for _ in range(value_in_round(self.steps, broadcast.round)):
             summed = poisson_batches.sum_clipped_gradients(
-                loss, start, batches, self.sampling_rate, clip, coins, self.piece
+                loss, start, batches, self.sampling_rate, clip, coins, self.piece, shared=shared
             )
             one = scale(summed, factor)
             if encoding is not None:  # rounded one by one: an example may be in several sums

@@ -20,7 +20,7 @@ from discreet.algorithms.training.trainer import Loss
 from discreet.algorithms.training.work_advice import PAID_BY_STEP, STEPS, WorkAdvice
 from discreet.errors import Unsupported
 from discreet.lazy_torch import torch
-from discreet.params import Params, add, repeat_for_clients, scale, subtract, zeros_like
+from discreet.params import ClientModels, Params, add, repeat_for_clients, scale, subtract, zeros_like
 from discreet.part import ClipNorm, Count, Flag, Multiplier, Positive, Rate, part
 from discreet.privacy.events import GaussianNoise, Noise
 from discreet.randomness.purposes import Purpose
@@ -62,9 +62,11 @@ class DenoisedRelease(PoissonSumTrainer):
         step = round_learning_rate(self.learning_rate, self.schedule, broadcast) / self.expected_batch
         clip, total = Clip(self.clip_norm, self.automatic), zeros_like(state, torch.float64)
         coins, noises = rows.for_purpose(Purpose.BATCH).open(), rows.for_purpose(Purpose.NOISE).open()
-        for _ in range(value_in_round(self.steps, broadcast.round)):
+        for one in range(value_in_round(self.steps, broadcast.round)):
+            shared = one == 0 and not isinstance(broadcast.params, ClientModels)
+            model = broadcast.params if shared else state
             summed = poisson_batches.sum_clipped_gradients(
-                loss, state, batches, self.sampling_rate, clip, coins, self.piece
+                loss, model, batches, self.sampling_rate, clip, coins, self.piece, shared=shared
             )
             noisy = add_noise(summed, noises.normal(broadcast.params), self.state_noise * self.clip_norm)
             state, total = subtract(state, scale(noisy, step)), add(total, summed)

@@ -22,7 +22,7 @@ from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.algorithms.training.trainer import Loss
 from discreet.algorithms.training.work_advice import PAID_BY_STEP, STEPS, WorkAdvice
 from discreet.lazy_torch import torch
-from discreet.params import Params, repeat_for_clients, subtract
+from discreet.params import ClientModels, Params, repeat_for_clients, subtract
 from discreet.part import ClipNorm, Count, Flag, Multiplier, NonNegative, PerClient, Positive, Rate, part
 from discreet.privacy.events import GaussianNoise
 from discreet.randomness.purposes import Purpose
@@ -80,8 +80,18 @@ class DpSgd(PoissonTrainer):
         clip = Clip(clips[:, None] if isinstance(clips, torch.Tensor) else clips, self.automatic)
         spread = per_client.client_rows(self.noise_multiplier, rows.clients, device) * clips
         noises, coins = rows.for_purpose(Purpose.NOISE).open(), rows.for_purpose(Purpose.BATCH).open()
-        for _ in range(value_in_round(self.steps, broadcast.round)):
-            summed = poisson_batches.sum_clipped_gradients(loss, state.params, batches, rates, clip, coins, self.piece)
+        for step in range(value_in_round(self.steps, broadcast.round)):
+            shared = step == 0 and not isinstance(broadcast.params, ClientModels)
+            summed = poisson_batches.sum_clipped_gradients(
+                loss,
+                broadcast.params if shared else state.params,
+                batches,
+                rates,
+                clip,
+                coins,
+                self.piece,
+                shared=shared,
+            )
             noisy = add_noise(summed, noises.normal(broadcast.params), spread)
             mean = per_client.scale_by(noisy, inverse)
             state = state.step(mean, rate=learning_rate, momentum=self.momentum, weight_decay=self.weight_decay)

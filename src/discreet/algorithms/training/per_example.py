@@ -27,24 +27,38 @@ from discreet.algorithms.training.layer_recording import (
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.shipped_modules import has_global_overrides
 from discreet.algorithms.training.trainer import Loss
-from discreet.params import Params
+from discreet.params import Params, repeat_for_clients
 from discreet.randomness.torch_seed import seed_torch
 
 TRIAL_EXAMPLES = 3  # on which two ways to compute gradients are compared
 LARGE_BATCH = 2**16  # values in one client's batch; from here on, a CPU is faster with one client at a time
 
 
-def clipped_sum(loss: Loss, params: Params, batch: Batch, clip: Clip) -> Params:
+# Devices on which clients of one model share a pass. A CPU gains little by it, and keeps its bits.
+ONE_PASS = frozenset({"cuda"})
+
+
+def clipped_sum(loss: Loss, params: Params, batch: Batch, clip: Clip, *, shared: bool = False) -> Params:
     """Sum each client's gradients, each clipped, so that no example moves the sum by more than the clip norm.
+
+    Args:
+        loss: Loss of a model on examples.
+        params: One model for each client.
+        batch: Examples of each client.
+        clip: The norm that every example's gradient is clipped to.
+        shared: Whether all clients have the same model, given without a client axis.
 
     Guarantee: whatever the network computes, an example's gradient is that of its own loss; one that is not finite
     counts as zero; cells without an example don't count. The norm that is clipped is that of the very numbers that are
     summed. The sum is in double precision, since its rounding depends on all examples (docs/notes/numerics.md).
     """
+    model, params = params, repeat_for_clients(params, len(batch.mask)) if shared else params
     plan = plan_for(loss, params, batch)
     if plan is None:
         return _sum_by_vmap(loss, params, batch, clip)
     assert isinstance(loss, ModuleLoss)
+    if shared and batch.inputs.device.type in ONE_PASS:
+        return _weighted_sum(_one_model_gradients(loss, plan, model, batch), clip, batch.mask)
     if batch.inputs.device.type == "cpu" and batch.inputs[0].numel() >= LARGE_BATCH:
         return _sum_client_by_client(loss, plan, params, batch, clip)
     return _weighted_sum(_stacked_gradients(loss, plan, params, batch), clip, batch.mask)
@@ -60,8 +74,10 @@ def gradients_by_way(loss: Loss, params: Params, batch: Batch) -> dict[str, Mapp
         return {"by vmap": _vmap_gradients(loss, params, batch)}
     assert isinstance(loss, ModuleLoss)
     found = {"stacked": _stacked_gradients(loss, plan, params, batch)}
+    first = {name: value[0] for name, value in params.items()}
+    if batch.inputs.device.type in ONE_PASS:
+        found["one model for all"] = _one_model_gradients(loss, plan, first, batch)
     if batch.inputs.device.type == "cpu":
-        first = {name: value[0] for name, value in params.items()}
         found["first client alone"] = _one_client_gradients(loss, plan, first, batch.inputs[0], batch.targets[0])
     return found
 
@@ -153,6 +169,11 @@ def _one_client_gradients(
     taps = _zero_taps(plan, params, len(inputs))
     outer, seen = _trace(loss, plan, layout)(params, taps, inputs, targets)
     return example_gradients(plan.layers, frozenset(params), seen, outer)
+
+
+def _one_model_gradients(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch) -> Mapping[str, Gradient]:
+    """Process the examples of clients that have the same model as those of one client."""
+    return _one_client_gradients(loss, plan, params, batch.inputs.flatten(0, 1), batch.targets.flatten(0, 1))
 
 
 def _stacked_gradients(loss: ModuleLoss, plan: Plan, params: Params, batch: Batch) -> Mapping[str, Gradient]:

@@ -18,7 +18,7 @@ from discreet.algorithms.training.per_round import value_in_round
 from discreet.algorithms.training.trainer import Loss
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
-from discreet.params import Params, add, zeros_like
+from discreet.params import Params, add, repeat_for_clients, zeros_like
 from discreet.privacy.events import Noise
 from discreet.randomness.streams import Streams
 
@@ -107,6 +107,8 @@ def sum_clipped_gradients(
     clip: Clip,
     coins: Streams,
     piece: int,
+    *,
+    shared: bool,
 ) -> Params:
     """Sum each client's clipped gradients over a new Poisson batch, in double precision.
 
@@ -118,13 +120,16 @@ def sum_clipped_gradients(
         clip: The norm that every example's gradient is clipped to.
         coins: Random streams that draw the batch.
         piece: Examples of a client whose gradients are held in memory at once.
+        shared: Whether all clients have the same model, given without a client axis.
     """
     recordings = loss.recordings if isinstance(loss, ModuleLoss) else Recordings()
     from discreet.algorithms.training.per_example import clipped_sum  # its tables of layers need torch
 
-    clipped = partial(clipped_sum, loss)
+    clipped = partial(clipped_sum, loss, shared=shared)
     total: Params | None = None
     for batch in batches.draw_poisson(rates, coins, piece):
-        summed = recordings.run("clipped sum", clipped, params, batch, clip)
+        summed = recordings.run(("clipped sum", shared), clipped, params, batch, clip)
         total = summed if total is None else add(total, summed)
-    return zeros_like(params, torch.float64) if total is None else total
+    if total is not None:
+        return total
+    return zeros_like(repeat_for_clients(params, batches.clients) if shared else params, torch.float64)
