@@ -184,6 +184,8 @@ def measure_here(case: Case, way: str, batch: int, device: torch.device, steps: 
             torch.cuda.synchronize()
         times.append(time.perf_counter() - start)
     found = {"seconds": min(times[1:]), "megabytes": (highest_memory(device) - before) / 1e6}
+    if device.type == "cuda":
+        found["megabytes reserved"] = torch.cuda.max_memory_reserved() / 1e6
     return found if length is None else {**found, "length": length}
 
 

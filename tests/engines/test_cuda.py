@@ -5,15 +5,20 @@ import torch
 from torch import nn
 
 from discreet.algorithms.algorithm import Algorithm
-from discreet.algorithms.clipping import clip_factors
+from discreet.algorithms.clipping import Clip, clip_factors
 from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
 from discreet.algorithms.recipes.fedavg import fedavg
 from discreet.algorithms.recipes.pfl import pfl
 from discreet.algorithms.sparsifiers import RandomK, TopK
-from discreet.algorithms.training import GradientDescent, LocalSgd
-from discreet.algorithms.training.gradient_records import DenseGradient, OuterProductGradient
+from discreet.algorithms.training import DpSgd, GradientDescent, LocalSgd
+from discreet.algorithms.training.batches import Batch
+from discreet.algorithms.training.gradient_records import DenseGradient, Gradient, OuterProductGradient
 from discreet.algorithms.training.gradient_rules import Asam, Blur, L1Clip, Sam
+from discreet.algorithms.training.layer_gradients import keep_rows
+from discreet.algorithms.training.per_example import clipped_sum
+from discreet.algorithms.training.position_sums import PositionSumGradient
 from discreet.algorithms.training.schedules import Harmonic
+from discreet.algorithms.training.word_gradients import WordGradient
 from discreet.engines.embedded import EmbeddedEngine, fitting_block_size, measure_client_bytes
 from discreet.engines.engine import Simulation
 from discreet.engines.reference import ReferenceEngine
@@ -40,6 +45,9 @@ CATALOG = [
     pfl(learning_rate=0.5, clip_norm=0.5, sampling_rate=0.5, noise_multiplier=1e-6),
     dp_fedavg(learning_rate=0.3, batch_size=4, clip_norm=0.5, noise_multiplier=1e-6),
     Algorithm(
+        trainer=DpSgd(steps=(4,), sampling_rate=0.9, clip_norm=0.5, noise_multiplier=1e-6, learning_rate=0.5),
+    ),
+    Algorithm(
         trainer=LocalSgd(
             learning_rate=0.3,
             batch_size=4,
@@ -64,7 +72,15 @@ def test_tf32_changes_neither_the_norm_that_is_clipped_nor_the_sum(monkeypatch: 
     monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
     generator = torch.Generator().manual_seed(0)
     left, right = torch.randn(64, 200, generator=generator) * 9, torch.randn(64, 300, generator=generator)
-    for kind in (DenseGradient(left.to(GPU)), OuterProductGradient(left.to(GPU), right.to(GPU))):
+    left, right = left.to(GPU), right.to(GPU)
+    positions = left.reshape(64, 4, 50), right.reshape(64, 4, 75)
+    kinds: tuple[Gradient, ...] = (
+        DenseGradient(left),
+        OuterProductGradient(left, right),
+        PositionSumGradient(*positions, keep_rows, torch.Size((50, 75))),
+        WordGradient(torch.arange(4, device=GPU).expand(64, 4), positions[0], 4),
+    )
+    for kind in kinds:
         weights = clip_factors(kind.squared_norms().sqrt(), 1.0)
         each = kind.weighted_sum(weights[:, None]).flatten(1)
         assert float(each.norm(dim=1).max()) <= 1
@@ -185,3 +201,22 @@ def test_a_recurrent_layers_clipped_sum_is_the_hosts(name: str):
 def test_a_module_that_keeps_state_is_refused_on_a_gpu(name: str):
     with pytest.raises(DiscreetError, match="keeps state"):
         prepare_module(name, device=GPU)
+
+
+@pytest.mark.parametrize("module", [nn.Conv2d(64, 64, 3, padding=1), nn.Embedding(7, 4)], ids=["factors", "words"])
+def test_a_clipped_sum_of_clients_who_share_a_model_is_the_hosts(module: nn.Module) -> None:
+    """The convolution is so wide that its gradients stay factors."""
+    torch.manual_seed(0)
+    wide = isinstance(module, nn.Conv2d)
+    inputs = torch.randn(3, 5, 64, 2, 2) if wide else torch.randint(7, (3, 5, 6))
+    network = nn.Sequential(module, nn.Flatten(), nn.Linear(256 if wide else 24, 3))
+    batch = Batch(inputs, torch.randint(3, (3, 5)), torch.rand(3, 5) < 0.7, None)
+    params = {name: value.detach().clone() for name, value in network.named_parameters()}
+    expected = clipped_sum(SupervisedModule(network, "classification").loss, params, batch, Clip(0.5), shared=True)
+    moved = Batch(batch.inputs.to(GPU), batch.targets.to(GPU), batch.mask.to(GPU), None)
+    on_gpu = {name: value.to(GPU) for name, value in params.items()}
+    loss = SupervisedModule(network.to(GPU), "classification").loss
+    found, again = (clipped_sum(loss, on_gpu, moved, Clip(0.5), shared=True) for _ in range(2))
+    for key in expected:
+        torch.testing.assert_close(found[key].cpu(), expected[key], rtol=1e-4, atol=1e-5)
+        assert torch.equal(found[key], again[key])

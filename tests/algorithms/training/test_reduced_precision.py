@@ -16,8 +16,11 @@ from discreet.algorithms.recipes.pfl import pfl
 from discreet.algorithms.training import BroadcastGradients
 from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.gradient_records import DenseGradient, Gradient, OuterProductGradient
+from discreet.algorithms.training.layer_gradients import keep_rows
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.per_example import clipped_sum
+from discreet.algorithms.training.position_sums import PositionSumGradient
+from discreet.algorithms.training.word_gradients import WordGradient
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
 from discreet.errors import InvalidInput
@@ -134,7 +137,13 @@ def test_a_weighted_sum_is_in_double_precision_in_every_context(
     generator = torch.Generator().manual_seed(0)
     left, right = torch.randn(64, 20, generator=generator), torch.randn(64, 30, generator=generator)
     weights = torch.rand(2, 32, generator=generator).double()
-    kinds: list[Gradient] = [DenseGradient(left), OuterProductGradient(left, right)]
+    shape, words = torch.Size((5, 6)), torch.arange(4).expand(64, 4)
+    kinds: list[Gradient] = [
+        DenseGradient(left),
+        OuterProductGradient(left, right),
+        PositionSumGradient(left.reshape(64, 4, 5), right[:, :24].reshape(64, 4, 6), keep_rows, shape),
+        WordGradient(words, left.reshape(64, 4, 5), 4),
+    ]
     for found in kinds:
         expected = found.weighted_sum(weights)
         assert expected.dtype == torch.float64
