@@ -120,6 +120,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     for _ in range(options.turns):
         for key in plan:
             found[key].append(measure_apart(*key, options))
+            print(*key, json.dumps(found[key][-1]), file=sys.stderr, flush=True)  # what is left if the run is ended
     return {
         "device": options.device,
         "machine": results.machine(options.device),
