@@ -25,6 +25,7 @@ def test_these_files_hold_all_tests_that_need_a_gpu(tool: ModuleType) -> None:
     files = [str(path.relative_to(TESTS)) for path in tool.marked_files(TESTS)]
     assert files == [
         "audit/round_tester/test_engine_player.py",
+        "client_layers/test_triton_kernels.py",
         "data/features/test_scatternet.py",
         "deploy/test_gpu_processes.py",
         "deploy/test_node_device.py",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
+from discreet.client_layers.precision import precision_in_force
 from discreet.lazy_torch import Tensor, torch
 
 T = TypeVar("T")
@@ -75,7 +76,7 @@ class Recordings:
         flat, form = torch.utils._pytree.tree_flatten(arguments)
         if not any(isinstance(value, torch.Tensor) and value.is_cuda for value in flat):
             return step(*arguments)
-        key = (name, *(_shape(value) for value in flat))
+        key = recording_key(name, flat)
         recording = self.kept.get(key)
         if recording is None:
             self.seen[key] += 1
@@ -114,6 +115,11 @@ def _pause_garbage_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def recording_key(name: Hashable, values: list[Any]) -> Key:
+    """Return what a recording is found by: the step, the precision of its gradients, and the shapes of its inputs."""
+    return (name, precision_in_force(), *(_shape(value) for value in values))
 
 
 def _shape(value: Any) -> Hashable:

@@ -17,6 +17,7 @@ from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.position_sums import PositionSumGradient, takes_less_as_factors
 from discreet.algorithms.training.shipped_modules import is_shipped_layer
 from discreet.algorithms.training.word_gradients import embedding_gradients
+from discreet.client_layers.layer_mode import example_weight_gradients
 from discreet.params import Params
 
 CPU_ROWS, GPU_ROWS = 2**22, 2**27  # values of patches that are copied at once
@@ -34,12 +35,21 @@ def linear_gradients(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[st
 
 
 def convolution_gradients(layer: nn.Module, inputs: Tensor, outer: Tensor) -> dict[str, Gradient]:
-    """Return g Uᵀ for each example, where U are the patches under the kernel."""
+    """Return g Uᵀ for each example, where U are the patches under the kernel.
+
+    On tensor cores a kernel reads the patches where they are, and no copy is made.
+    """
     assert isinstance(layer, nn.Conv1d | nn.Conv2d)
+
+    def form() -> Tensor | None:
+        if isinstance(layer, nn.Conv1d):
+            return None
+        return example_weight_gradients(inputs, outer, layer.stride, layer.padding, layer.kernel_size)
+
     flat = outer.flatten(2)
     rows = partial(patches, layer)
     return {
-        "weight": sum_over_positions(flat.transpose(1, 2), inputs, rows, layer.weight.shape),
+        "weight": sum_over_positions(flat.transpose(1, 2), inputs, rows, layer.weight.shape, form),
         "bias": DenseGradient(flat.sum(dim=2)),
     }
 
@@ -61,7 +71,13 @@ def keep_rows(inputs: Tensor) -> Tensor:
     return inputs
 
 
-def sum_over_positions(outer: Tensor, inputs: Tensor, rows: Callable[[Tensor], Tensor], shape: torch.Size) -> Gradient:
+def sum_over_positions(
+    outer: Tensor,
+    inputs: Tensor,
+    rows: Callable[[Tensor], Tensor],
+    shape: torch.Size,
+    form: Callable[[], Tensor | None] = lambda: None,
+) -> Gradient:
     """Return Σ_t g_t a_tᵀ for each example: as factors if that takes less, else formed.
 
     Args:
@@ -69,10 +85,13 @@ def sum_over_positions(outer: Tensor, inputs: Tensor, rows: Callable[[Tensor], T
         inputs: What the a_t are computed from.
         rows: Returns the a_t of inputs. Axes: examples, positions, values.
         shape: Shape of the parameter.
+        form: Forms the gradients without the a_t; None if it can't.
     """
     values = shape[1:].numel()
     if takes_less_as_factors(outer.shape[1], outer.shape[2], values, inputs[0].numel()):
         return PositionSumGradient(outer, inputs, rows, shape)
+    if (without_rows := form()) is not None:
+        return DenseGradient(without_rows)
     examples = max(1, (GPU_ROWS if outer.is_cuda else CPU_ROWS) // (outer.shape[1] * values))
     pieces = zip(torch.split(outer, examples), torch.split(inputs, examples), strict=True)
     formed = [some.transpose(1, 2) @ rows(beside) for some, beside in pieces]

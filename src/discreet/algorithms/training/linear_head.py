@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from discreet.algorithms.clipping import clip_factors
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.trainer import Loss
+from discreet.client_layers.precision import in_float32
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, functional, nn, torch
 from discreet.params import Params
@@ -38,7 +39,8 @@ class LinearHead:
         if not isinstance(loss, ModuleLoss):
             return _detect(loss, params, inputs)
         if PLAN_KEY not in loss.plans:
-            loss.plans[PLAN_KEY] = _detect(loss, params, inputs)
+            with in_float32():
+                loss.plans[PLAN_KEY] = _detect(loss, params, inputs)
         head: LinearHead = loss.plans[PLAN_KEY]
         return head
 

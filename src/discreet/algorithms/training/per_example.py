@@ -27,6 +27,7 @@ from discreet.algorithms.training.layer_recording import (
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.shipped_modules import has_global_overrides
 from discreet.algorithms.training.trainer import Loss
+from discreet.client_layers.precision import in_float32
 from discreet.params import Params, repeat_for_clients
 from discreet.randomness.torch_seed import seed_torch
 
@@ -142,7 +143,7 @@ def _make_plan(loss: ModuleLoss, layers: dict[str, nn.Module], params: Params, b
         None,
     )
     one = {name: value[:1] for name, value in params.items()}
-    with seed_torch(0, batch.inputs.device), WithoutDropout():
+    with seed_torch(0, batch.inputs.device), WithoutDropout(), in_float32():
         summed = _weighted_sum(_stacked_gradients(loss, plan, one, few), UNCLIPPED, few.mask)
         expected = _sum_by_vmap(loss, one, few, UNCLIPPED)
     close = all(torch.allclose(summed[name], expected[name], rtol=1e-3, atol=1e-5) for name in one)

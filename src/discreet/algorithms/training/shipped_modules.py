@@ -20,6 +20,8 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
+from discreet.client_layers.layer_mode import LayerMode
+
 INDEPENDENT_LAYERS: Mapping[type[nn.Module], tuple[str, ...]] = {
     # In these layers no example's output depends on another example, whatever settings `_is_known` accepts.
     # Beside each: the functions of torch.nn.functional that it calls.
@@ -92,10 +94,10 @@ def is_shipped_layer(layer: nn.Module) -> bool:
 
 
 def has_global_overrides() -> bool:
-    """Return whether hooks on all modules, or a mode that rewrites torch functions, are active."""
+    """Return whether hooks on all modules are active, or a mode that rewrites torch functions and is not ours."""
     hooks = any(GLOBAL_HOOKS)
     modes = [*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack()]  # type: ignore[no-untyped-call]
-    return hooks or any(type(mode) is not DeviceContext for mode in modes)
+    return hooks or any(type(mode) not in (DeviceContext, LayerMode) for mode in modes)
 
 
 def _is_known(module: nn.Module) -> bool:

@@ -16,6 +16,7 @@ from torch._functorch import autograd_function
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from discreet.client_layers.layer_mode import OUR_FUNCTIONS
 from discreet.errors import Unsupported
 
 State = tuple[Tensor, ...]
@@ -26,12 +27,14 @@ FLATTEN = "flatten_parameters"
 class VectorisedLayers(TorchFunctionMode):
     """A context in which these layers run as matrix products and element-wise operations, with the same results.
 
-    A function or operator with a vmap rule of its own would get the whole batch, so it is refused.
+    A function or operator with a vmap rule of its own would get the whole batch, so it is refused, unless it is one of
+    this package (client_layers).
     """
 
     def __enter__(self) -> "VectorisedLayers":
         self._apply_rule = autograd_function.custom_function_call_vmap_helper
-        autograd_function.custom_function_call_vmap_helper = _refuse_rule  # type: ignore[assignment]
+        refuse = partial(_refuse_rule, autograd_function.custom_function_call_vmap_helper)
+        autograd_function.custom_function_call_vmap_helper = refuse
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
@@ -105,8 +108,12 @@ def prelu(inputs: Tensor, weight: Tensor) -> Tensor:
     return torch.where(inputs > 0, inputs, slope * inputs)
 
 
-def _refuse_rule(interpreter: Any, rule: Any, operation: Any, *arguments: Any, **options: Any) -> NoReturn:
-    """Refuse an operation with a vmap rule of its own."""
+def _refuse_rule(
+    apply_rule: Callable[..., Any], interpreter: Any, rule: Any, operation: Any, *arguments: Any, **options: Any
+) -> Any:
+    """Refuse an operation with a vmap rule of its own; apply the rules of this package's own functions."""
+    if operation in OUR_FUNCTIONS:
+        return apply_rule(interpreter, rule, operation, *arguments, **options)
     name = getattr(operation, "__name__", operation)
     raise Unsupported(
         f"{name} has a vmap rule of its own, which would see all examples at once.",
