@@ -76,6 +76,17 @@ def test_a_training_for_linear_heads_refuses_another_model_when_the_job_is_made(
     assert prepare(tmp_path, HEAD, "model={kind='linear'}").algorithm.trainer.kind == "convex_local"
 
 
+@pytest.mark.parametrize("precision", ["tf32", "bf16"])
+def test_tensor_cores_are_refused_on_a_cpu_and_in_double_precision(tmp_path: Path, precision: str):
+    with pytest.raises(InvalidInput, match=f'precision = "{precision}" needs a GPU'):
+        prepare(tmp_path, INTEGERS, f"precision={precision}", "device=cpu")
+    with pytest.raises(InvalidInput, match="whose digits tensor cores don't keep"):
+        prepare(tmp_path, INTEGERS, f"precision={precision}", "dtype=float64")
+    with pytest.raises(InvalidInput, match="'float32', 'tf32' or 'bf16'"):
+        prepare(tmp_path, INTEGERS, "precision=half")
+    assert prepare(tmp_path, INTEGERS, "precision=float32", "device=cpu").simulation.precision == "float32"
+
+
 def test_a_refused_run_leaves_no_directory_and_spends_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "head.toml").write_text(HEAD)
     budget = Budget(unit="example", relation="zero_out", view="server", epsilon=50.0, delta=1e-4)

@@ -85,6 +85,7 @@ def train(
             checkpoint_every: Rounds between two checkpoints.
             track: Where the numbers of each round are also written, such as `{"kind": "tensorboard"}`.
             dtype: "float32" or "float64".
+            precision: "float32", or "tf32" or "bf16" for products inside gradients on a GPU.
             device: "auto", "cpu" or "cuda".
 
     Returns:

@@ -25,7 +25,7 @@ from discreet.user_part import load_user_parts
 RESOLVED_FILE = "resolved.toml"
 CERTIFICATE_FILE = "ca.crt"
 # Fields of an experiment that determine what clients do.
-AGREED_FIELDS = ("rounds", "seed", "task", "model", "loss", "privacy", "algorithm", "dtype")
+AGREED_FIELDS = ("rounds", "seed", "task", "model", "loss", "privacy", "algorithm", "dtype", "precision")
 SERVER_FIELDS = ("server", "metric")  # whose code runs at the server only
 # Plain file names: they are written into owners' policies, where a line break would begin a line, and name no folder.
 PYTHON_NAME = re.compile(r"[\w-]+\.py", re.ASCII)

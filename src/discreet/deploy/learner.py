@@ -12,6 +12,7 @@ from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.population import Population
 from discreet.algorithms.sparsifiers.common_mask import mask_name
 from discreet.algorithms.training import Loss
+from discreet.client_layers.precision import GradientPrecision, gradient_precision
 from discreet.data.federation import Federation
 from discreet.data.tables.table_task import TableTask
 from discreet.data.tasks.task import Task
@@ -52,6 +53,7 @@ class Learner:
         fingerprint: Digest of data and code on this machine, part of noise keys and charges.
         secret: The key of the client's noise.
         notices: Lines that the owner should read when the node starts.
+        precision: In which gradients are computed, if the client trains on a GPU; a CPU computes in float32.
     """
 
     experiment: str
@@ -68,6 +70,7 @@ class Learner:
     fingerprint: str
     secret: bytes = field(repr=False)
     notices: tuple[str, ...] = ()
+    precision: GradientPrecision = "float32"
 
     @classmethod
     def load(
@@ -124,6 +127,7 @@ class Learner:
             fingerprint=client_fingerprint(data, secret),
             secret=secret,
             notices=(*warned, *person_bound.owner_notices(loaded.person, loaded.rows_left_out)),
+            precision=experiment.precision,
         )
 
     def for_moments(self) -> "Learner":
@@ -212,7 +216,7 @@ class Learner:
         here = self.algorithm.rebuild_broadcast(
             broadcast.round, _move(broadcast.params, self.device), _move(broadcast.announcement, self.device)
         )
-        with rows.seed_network():
+        with rows.seed_network(), gradient_precision(self.precision, self.device):
             sent = self.algorithm.client_step(self.loss, here, self.data.block([self.place]), weight, rows)
         return {name: value[0].cpu() for name, value in sent.rows.items()}
 

@@ -17,6 +17,7 @@ from discreet.algorithms.population import Population
 from discreet.algorithms.sparsifiers import PublicUpdate
 from discreet.algorithms.training import Loss
 from discreet.algorithms.uploads import Uploads
+from discreet.client_layers.precision import GradientPrecision, gradient_precision
 from discreet.data.federation import Federation
 from discreet.engines.running_sum import RunningSum
 from discreet.errors import DiscreetError, InvalidInput
@@ -156,6 +157,7 @@ class Simulation:
         public: Examples that no client holds, as one client's.
         real: Whether the clients are on machines of their own, so that noise drawn here hides real data.
         declared: The public client sizes of clients who keep their data themselves; None if `federation` holds it all.
+        precision: In which gradients are computed on a GPU.
     """
 
     algorithm: Algorithm
@@ -165,6 +167,7 @@ class Simulation:
     public: Federation | None = None
     real: bool = False
     declared: Population | None = None
+    precision: GradientPrecision = "float32"
     _turn: OneThread = field(default_factory=OneThread, init=False, repr=False, compare=False)
 
     @property
@@ -181,7 +184,7 @@ class Simulation:
             InvalidInput: Another thread is in `step`.
         """
         rows, data = self.rows(broadcast, clients), self.federation.block(clients)
-        with self._turn.enter(), rows.seed_network():
+        with self._turn.enter(), rows.seed_network(), gradient_precision(self.precision, self.device):
             return self.algorithm.client_step(self.loss, broadcast, data, self.weights(clients), rows)
 
     @property
@@ -198,7 +201,7 @@ class Simulation:
         assert data is not None
         rows = self.rows(broadcast, [PUBLIC_STREAM])
         trainer = worst_case(self.algorithm.trainer)  # nobody's own numbers
-        with rows.seed_network():
+        with rows.seed_network(), gradient_precision(self.precision, self.device):
             delta = trainer.train(self.loss, broadcast, data.block([0]), rows.for_purpose(Purpose.PUBLIC))
         return {name: value[0] for name, value in delta.items()}
 

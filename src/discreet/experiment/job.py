@@ -107,7 +107,13 @@ class Job:
     def simulation(self) -> Simulation:
         """What an engine needs to play the clients."""
         return Simulation(
-            self.algorithm, self.data, self.model.loss, self.key, self.public_data, declared=self.declared
+            self.algorithm,
+            self.data,
+            self.model.loss,
+            self.key,
+            self.public_data,
+            declared=self.declared,
+            precision=self.settings.precision,
         )
 
     def build_engine(self, block_size: int | None) -> Engine:

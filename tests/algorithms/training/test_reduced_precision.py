@@ -21,6 +21,9 @@ from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.per_example import clipped_sum
 from discreet.algorithms.training.position_sums import PositionSumGradient
 from discreet.algorithms.training.word_gradients import WordGradient
+from discreet.client_layers import kernel_choice
+from discreet.client_layers.layer_mode import LayerMode
+from discreet.client_layers.precision import GradientPrecision, precision_context
 from discreet.engines.embedded import EmbeddedEngine
 from discreet.engines.engine import Simulation
 from discreet.errors import InvalidInput
@@ -79,6 +82,19 @@ def default_of_16_bits() -> Iterator[None]:
         torch.set_default_dtype(FLOAT)
 
 
+@contextmanager
+def as_on_a_gpu(precision: GradientPrecision) -> Iterator[None]:
+    """Round the operands of layers as a GPU does in this precision, with torch's convolutions in place of kernels."""
+    with pytest.MonkeyPatch.context() as patch, precision_context(precision), LayerMode():
+        patch.setattr(kernel_choice, "is_on_device", lambda value: True)
+        patch.setattr(kernel_choice, "serves", lambda *operands: False)
+        yield
+
+
+def bf16() -> AbstractContextManager[object]:
+    return as_on_a_gpu("bf16")
+
+
 def play(algorithm: Algorithm, loss: ModuleLoss, params: Params) -> Params:
     data = images(5, 4, 6, dtype=FLOAT)
     ready = algorithm.for_population(data.population)
@@ -112,7 +128,7 @@ def test_a_round_has_the_same_bits_whatever_the_caller_has_set(
     assert all(torch.equal(found[each], expected[each]) for each in expected)
 
 
-@pytest.mark.parametrize("setting", [nullcontext, autocast, medium])
+@pytest.mark.parametrize("setting", [nullcontext, autocast, medium, bf16])
 @pytest.mark.parametrize("module", [network, OwnAutocast])
 def test_each_example_is_clipped_as_it_is_summed(
     module: Callable[[], nn.Module], setting: Callable[[], AbstractContextManager[object]]
@@ -130,7 +146,23 @@ def test_each_example_is_clipped_as_it_is_summed(
         assert NORM * (1 - 2e-5) <= float(norms(found)[0]) <= NORM
 
 
-@pytest.mark.parametrize("setting", [autocast, medium])
+@pytest.mark.parametrize("name", ["dp_fedavg", "pfl"])
+def test_bf16_changes_gradients_and_leaves_every_client_within_its_clip(name: str) -> None:
+    data = images(5, 4, 6, dtype=FLOAT)
+    algorithm = ALGORITHMS[name].for_population(data.population)
+    sums = []
+    for setting in (nullcontext, bf16):
+        loss, params = prepare(network())
+        simulation = Simulation(algorithm, data, loss, RunKey.from_seed(2))
+        with setting():
+            sent = simulation.step(algorithm.broadcast(algorithm.init(params), 0), [0, 1, 2])
+        sums.append(sent.rows if sent.clean is None else sent.clean)
+    assert any(not torch.equal(sums[0][each], sums[1][each]) for each in sums[0])
+    if name == "dp_fedavg":  # whole updates, in units of the clip; the test above has the examples of pfl
+        assert 1 - 2e-5 <= float(norms(sums[1]).min()) <= float(norms(sums[1]).max()) <= 1
+
+
+@pytest.mark.parametrize("setting", [autocast, medium, bf16])
 def test_a_weighted_sum_is_in_double_precision_in_every_context(
     setting: Callable[[], AbstractContextManager[object]],
 ) -> None:

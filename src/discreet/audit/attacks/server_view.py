@@ -55,7 +55,7 @@ class ServerView:
         )
         data = Federation(inputs, targets, (per_client,) * self.clients)
         algorithm = replace(self.algorithm, weighting="uniform")
-        simulation = Simulation(algorithm, data, job.model.loss, key, job.public_data)
+        simulation = Simulation(algorithm, data, job.model.loss, key, job.public_data, precision=job.settings.precision)
         broadcast = algorithm.broadcast(algorithm.init(job.params), 0, simulation.public_update)
         sent = EmbeddedEngine(simulation).client_steps(broadcast, list(range(self.clients)))
         if self.sees_sum:

@@ -121,7 +121,9 @@ class ShadowRuns:
         settings = replace(self.job.settings, engine=Embedded())
         key = RunKey(self.key.secret[:24] + number.to_bytes(8, "little"), is_seeded=True)
         job = replace(self.job, data=federation, key=key, settings=settings)
-        simulation = Simulation(job.algorithm, federation, job.model.loss, key, job.public_data)
+        simulation = Simulation(
+            job.algorithm, federation, job.model.loss, key, job.public_data, precision=settings.precision
+        )
         state = job.algorithm.init(job.params)
         if job.algorithm.standardisation is not None:
             state = job.learn_input_scale(state)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypedDict
 
+from discreet.client_layers.precision import GradientPrecision
 from discreet.engines.engine_table import AnyEngine, Embedded
 from discreet.experiment.tracking.any_tracker import AnyTracker
 from discreet.part import Count, Flag, Index, part
@@ -29,6 +30,8 @@ class RunSettings:
         checkpoint_every: Rounds between two checkpoints, from which a stopped run can be resumed.
         track: Where the numbers of each round are also written: files, TensorBoard or MLflow.
         dtype: Precision of the training.
+        precision: Precision of the products inside gradients on a GPU: tensor cores compute them in "tf32" or "bf16".
+            Clips, sums and noise are as in "float32".
         device: Where to train. "auto" takes a GPU if there is one.
     """
 
@@ -40,6 +43,7 @@ class RunSettings:
     checkpoint_every: Count = 1
     track: tuple[AnyTracker, ...] = ()
     dtype: Precision = "float32"
+    precision: GradientPrecision = "float32"
     device: Device = "auto"
 
     def is_evaluated(self, completed: int) -> bool:
@@ -63,4 +67,5 @@ class SettingKeywords(TypedDict, total=False):
     checkpoint_every: int
     track: Sequence[AnyTracker | Mapping[str, Any]]
     dtype: Precision
+    precision: GradientPrecision
     device: Device

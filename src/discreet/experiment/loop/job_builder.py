@@ -12,6 +12,7 @@ from discreet.algorithms.aggregation import Plain
 from discreet.algorithms.algorithm import Algorithm
 from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.population import Population
+from discreet.client_layers.precision import check_precision
 from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput, Unsupported
 from discreet.experiment.configuration import toml_document
@@ -102,6 +103,7 @@ def build_job_from_objects(
     facts = data_facts(task, is_here=declared is None)
     algorithm = calibrate_algorithm(facts, algorithm, privacy, settings, population, _count_parameters(module))
     device, dtype = choose_device(settings.device), getattr(torch, settings.dtype)
+    check_precision(settings.precision, settings.dtype, None if declared is not None else device)
     model = SupervisedModule(module, task.kind, loss=functions["loss"], metric=functions["metric"])
     model.check(task)
     data = task.train.move_to(device, dtype)
