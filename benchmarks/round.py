@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, get_args
 
 import results
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
 from discreet.algorithms.sampling import FixedSize
+from discreet.client_layers.precision import GradientPrecision
 from discreet.data.federation import Federation
 from discreet.engines.embedded import EmbeddedEngine, fitting_block_size
 from discreet.engines.engine import Simulation
@@ -47,7 +48,7 @@ def network() -> nn.Sequential:
     )
 
 
-def ours(inputs: Tensor, targets: Tensor) -> Callable[[], None]:
+def ours(inputs: Tensor, targets: Tensor, precision: GradientPrecision) -> Callable[[], None]:
     module = network().to(inputs.device)
     params = {name: value.detach().clone() for name, value in module.named_parameters()}
     assert sum(value.numel() for value in params.values()) == 1_626_442
@@ -56,7 +57,7 @@ def ours(inputs: Tensor, targets: Tensor) -> Callable[[], None]:
     )
     key = RunKey.generate()  # as in a run that protects somebody: broadcasts are digested into the keys
     data = Federation(inputs, targets, (EXAMPLES,) * CLIENTS)
-    simulation = Simulation(algorithm, data, SupervisedModule(module, "classification").loss, key)
+    simulation = Simulation(algorithm, data, SupervisedModule(module, "classification").loss, key, precision=precision)
     state, rounds, population = [algorithm.init(params)], iter(range(10**9)), data.population
     engine = EmbeddedEngine(simulation, fitting_block_size(simulation, algorithm.broadcast(state[0], 0)))
 
@@ -145,36 +146,43 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=results.DEVICES)
     parser.add_argument("--rounds", type=int, default=30, help="of ours in each turn; medians are shown (30)")
+    parser.add_argument("--precision", default="tf32", choices=get_args(GradientPrecision), help="of ours (tf32)")
     parser.add_argument("--without-pfl", action="store_true", help="measure ours only")
     results.add_options(parser, "round")
     options = parser.parse_args()
-    results.publish("round", options, lambda: measure(options.device, options.rounds, alone=options.without_pfl), page)
+    results.publish(
+        "round",
+        options,
+        lambda: measure(options.device, options.rounds, options.precision, alone=options.without_pfl),
+        page,
+    )
 
 
-def measure(name: str, rounds: int, *, alone: bool) -> results.Entry:
+def measure(name: str, rounds: int, precision: GradientPrecision, *, alone: bool) -> results.Entry:
     if not alone and find_spec("pfl") is None:
         # it isn't among the requirements: it pins an older dp-accounting than the one we are measured beside
         print("pfl-research isn't installed here (pip install pfl==0.6.0), so only ours is measured.", file=sys.stderr)
         alone = True
-    found = race(torch.device(name), rounds, alone=alone)
+    found = race(torch.device(name), rounds, precision, alone=alone)
     medians = {who: statistics.median(values) for who, values in found.items() if values}
     return {
         "device": name,
         "machine": results.machine(name),
         "versions": results.versions("discreet", "pfl", "torch"),
         "rounds": rounds,
+        "precision": precision,
         "seconds": medians,
         "ratio": medians[PFL] / medians[OURS] if PFL in medians else None,
     }
 
 
-def race(device: torch.device, rounds: int, *, alone: bool) -> dict[str, list[float]]:
+def race(device: torch.device, rounds: int, precision: GradientPrecision, *, alone: bool) -> dict[str, list[float]]:
     """Seconds a round of both, in turns, so that both meet the same machine."""
     torch.manual_seed(0)
-    torch.set_float32_matmul_precision("high")  # as torch's convolutions already do; for both sides alike
+    torch.set_float32_matmul_precision("high")  # TF32, which ours sets by its own precision
     inputs = torch.randn(CLIENTS * EXAMPLES, 3, 32, 32, device=device)
     targets = torch.randint(10, (CLIENTS * EXAMPLES,), device=device)
-    mine = ours(inputs, targets)
+    mine = ours(inputs, targets, precision)
     theirs = None if alone else pfl(inputs, targets)
     found: dict[str, list[float]] = {}
     for turn in range(TURNS):
@@ -242,7 +250,8 @@ def _goal(
 def _section(device: str, entry: results.Entry) -> Iterator[str]:
     yield from ("", f"## On {results.DEVICES[device]}", "")
     turns = f"Medians of {entry['rounds'] * (TURNS - 1)} rounds of ours; both sides took turns."
-    yield f"{results.provenance(entry['machine'], entry['versions'])} {turns}"
+    precision = f" Precision of ours: {entry['precision']}." if "precision" in entry and device == "cuda" else ""
+    yield f"{results.provenance(entry['machine'], entry['versions'])} {turns}{precision}"
     yield from ("", "| | ms a round | ratio |", "|---|---:|---:|")
     for name, seconds in entry["seconds"].items():
         yield f"| {name} | {1000 * seconds:.2f} | {seconds / entry['seconds'][OURS]:.1f} |"

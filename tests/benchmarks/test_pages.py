@@ -52,6 +52,30 @@ def test_each_device_has_its_own_part(results: ModuleType, tmp_path: Path):
     assert "| linear, 50 clients, batches of 10: on a CPU | 2.0× | ≥ 10× | **missed** |" in page
 
 
+def test_the_kernels_page_has_a_row_for_each_product_and_a_sum_for_each_network(results: ModuleType, tmp_path: Path):
+    kernels = importlib.import_module("kernels")
+    rows = [
+        {
+            "network": "pfl",
+            "layer": layer.words,
+            "product": kind,
+            "by": who,
+            "precision": "tf32",
+            "milliseconds": speed,
+            "error": 8e-4,
+        }
+        for layer in kernels.LAYERS[:2]
+        for kind in kernels.KINDS
+        for who, speed in (("cuDNN", 0.5), ("discreet", 0.125))
+    ]
+    found = {**entry("cuda"), "rows": rows, "left out": ["64 → 128"]}
+    publish(results, "kernels", found, write=True)
+    page = (tmp_path / "kernels.md").read_text()
+    assert "| pfl | 3 → 32, 3 × 3, 32 × 32 | output | 0.500 (8e-04) | 0.125 (8e-04) |" in page
+    assert "| pfl | 3.00 | 0.75 |" in page
+    assert "Not measured, since the time was up: 64 → 128." in page
+
+
 def test_what_was_measured_elsewhere_is_merged(results: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     publish(results, "round", a_round("cuda", 20.0, 25.0), json=True)
     (tmp_path / "gpu.json").write_text(capsys.readouterr().out)
