@@ -19,6 +19,7 @@ from discreet.algorithms.training.per_example import clipped_sum
 from discreet.algorithms.training.position_sums import PositionSumGradient
 from discreet.algorithms.training.schedules import Harmonic
 from discreet.algorithms.training.word_gradients import WordGradient
+from discreet.client_layers.precision import GradientPrecision
 from discreet.engines.embedded import EmbeddedEngine, fitting_block_size, measure_client_bytes
 from discreet.engines.engine import Simulation
 from discreet.engines.reference import ReferenceEngine
@@ -118,6 +119,71 @@ def test_a_gpu_trains_what_a_host_trains_through_recordings_too(algorithm: Algor
     host, gpu = train(algorithm, torch.device("cpu"), 6, slow=True), train(algorithm, GPU, 6)
     for name in host:
         assert (host[name] - gpu[name]).abs().max() < 1e-4
+
+
+class SmallNetwork(nn.Module):
+    """Convolutions of both kinds that the kernels tell apart, one with a stride, and a dense layer, by a user."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(1, 16, 3, padding=1), nn.Conv2d(16, 24, 3, stride=2)
+        self.dropout, self.head = nn.Dropout(0.25), nn.Linear(24 * 9, 3)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        hidden = torch.tanh(self.second(torch.relu(self.first(inputs))))
+        outputs: torch.Tensor = self.head(self.dropout(hidden.flatten(1)))
+        return outputs
+
+
+def train_in(precision: GradientPrecision, algorithm: Algorithm, device: torch.device = GPU) -> Params:
+    """Train a user's network for six rounds in float32, so that steps are replayed, and return how it moved."""
+    torch.manual_seed(3)
+    module = SmallNetwork()
+    module.dropout.p = 0.0
+    model = SupervisedModule(module, "classification").move_to(device)
+    key, data = RunKey.from_seed(9), images(6, 6, 9, 5, dtype=torch.float32).move_to(device)
+    ready = algorithm.for_population(data.population)
+    engine = EmbeddedEngine(Simulation(ready, data, model.loss, key, precision=precision))
+    state = ready.init(model.params)
+    for round in range(6):
+        broadcast = ready.broadcast(state, round)
+        total = engine.gather(broadcast, [0, 1, 2, 3]).total
+        noise = key.rows(round, b"", [-1], device)
+        state = ready.server_step(state, broadcast, total, 4, data.population, noise)
+    assert device.type == "cpu" or model.loss.recordings.kept
+    return {name: (value - model.params[name]).cpu() for name, value in state.params.items()}
+
+
+@pytest.mark.parametrize(("precision", "most"), [("float32", 1e-4), ("tf32", 1e-2), ("bf16", 5e-2)])
+@pytest.mark.parametrize("algorithm", CATALOG[:4], ids=["fedavg", "pfl", "dp_fedavg", "options"])
+def test_a_users_network_moves_as_on_a_host_in_every_precision_and_repeats_its_bits(
+    algorithm: Algorithm, precision: GradientPrecision, most: float
+) -> None:
+    host = train_in("float32", algorithm, torch.device("cpu"))
+    first, again = (train_in(precision, algorithm) for _ in range(2))
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    if algorithm in CATALOG[1:3]:  # clips keep their steps short; others drive models apart, and choose coordinates
+        off = sum(float((first[name] - host[name]).square().sum()) for name in host)
+        assert off**0.5 <= most * sum(float(value.square().sum()) for value in host.values()) ** 0.5
+
+
+def test_the_kernels_are_used_where_they_should_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    from discreet.client_layers import kernel_launch
+
+    called = []
+    for name in ("outputs", "input_gradients", "weight_gradients"):
+        function = getattr(kernel_launch, name)
+        monkeypatch.setattr(
+            kernel_launch, name, lambda *values, name=name, function=function: called.append(name) or function(*values)
+        )
+    train_in("bf16", CATALOG[2])
+    assert {*called} == {"outputs", "input_gradients", "weight_gradients"}
+    called.clear()
+    train_in("bf16", CATALOG[1])  # DP-SGD forms each example's product by the kernel too
+    assert "weight_gradients" in called
+    called.clear()
+    train_in("float32", CATALOG[2])
+    assert not called
 
 
 def test_a_seed_repeats_a_gpu_run_with_dropout_bit_for_bit() -> None:
