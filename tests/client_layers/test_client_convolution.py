@@ -99,6 +99,22 @@ def test_every_shape_has_torchs_gradients(name: str) -> None:
     torch.testing.assert_close(ours, torchs, rtol=1e-10, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    "composition",
+    ["vmap of grad", "vmap over clients of vmap over examples of grad", "a gradient of an input's gradient"],
+)
+def test_bf16_is_torchs_convolution_of_rounded_operands_in_every_composition(composition: str) -> None:
+    """Within the rounding of four operands to 8 bits."""
+    shape = SHAPES["more channels than a block"]
+    x, w, bias = (value.float() for value in operands(shape))
+    settings = shape.settings("bf16")
+    found = COMPOSITIONS[composition](lambda x, w, b: convolve(x[None], w[None], b[None], settings)[0])(x, w, bias)
+    expected = COMPOSITIONS[composition](ways(shape)[1])(x, w, bias)
+    for one, other in zip(found, expected, strict=True):
+        assert one.dtype == torch.float32
+        assert 1e-4 < float((one - other).norm() / other.norm()) < 2e-2
+
+
 def test_shared_weights_make_one_ordinary_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
     shape, calls = SHAPES["a stride"], []
     ordinary = torch.nn.functional.conv2d

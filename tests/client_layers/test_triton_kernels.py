@@ -1,6 +1,11 @@
 """Triton's kernels compute torch's convolution and its gradients: interpreted on a CPU, compiled on a GPU."""
 
+import importlib.util
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +17,7 @@ from discreet.client_layers.precision import GradientPrecision
 from tests.client_layers.interpreter import mended_interpreter, requires_interpreter
 from tests.client_layers.shapes import SHAPES, Shape
 
+ROOT = Path(__file__).parents[2]
 CLIENTS, IMAGES = 3, 2
 # On a GPU tf32 keeps 11 bits of an operand, so a product is off by 2^-10; an interpreter keeps all of them.
 ERRORS = {"cpu": {"float32": 1e-6, "tf32": 1e-6, "bf16": 1e-6}, "cuda": {"float32": 1e-6, "tf32": 3e-3, "bf16": 1e-5}}
@@ -147,3 +153,16 @@ def test_blocks_waste_at_most_a_quarter_where_channels_allow() -> None:
     assert output_blocks(7840, 32, 3, 9, "bf16")[2:4] == (32, True)  # 27 taps and channels in one block
     assert weight_blocks(7840, 32, 3, 9, "bf16").splits == 7
     assert weight_blocks(490, 512, 512, 9, "bf16").splits == 1
+
+
+@pytest.mark.parametrize("generation", [80, 90])
+def test_the_kernels_compile_for_gpus_with_tensor_cores(generation: int) -> None:
+    """Compiling needs no GPU; in a process of its own, since Triton interprets in this one."""
+    if importlib.util.find_spec("triton") is None:
+        pytest.skip("Triton is not installed, so its kernels can't be compiled")
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    command = [sys.executable, "-m", "tests.client_layers.compile_kernels", "--generation", str(generation)]
+    ran = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    for line in ran.stdout.splitlines():
+        assert ("no tensor cores" in line) == ("add_parts" in line or "float32" in line), line

@@ -38,6 +38,16 @@ def weight_gradients(x: Tensor, gy: Tensor, settings: ConvolutionSettings, kerne
     return torch_weight_gradients(_round(x, settings), _round(gy, settings), settings, kernel)
 
 
+def convert_once(gy: Tensor, settings: ConvolutionSettings) -> Tensor:
+    """Return gradients of outputs in the layout and type of the kernels, where two of them read the same."""
+    if settings.precision == "float32":
+        return gy
+    last = gy.permute(0, 1, 3, 4, 2)
+    if settings.precision == "bf16":
+        return last.to(torch.bfloat16, memory_format=torch.contiguous_format).permute(0, 1, 4, 2, 3)
+    return last.contiguous().permute(0, 1, 4, 2, 3)
+
+
 def torch_outputs(x: Tensor, w: Tensor, bias: Tensor | None, settings: ConvolutionSettings) -> Tensor:
     """Return x ∗ w + bias by torch's convolution with groups, as vmap computes it."""
     flat = None if bias is None else bias.flatten()
@@ -71,7 +81,7 @@ def _backward(
 
 def _round(value: Tensor, settings: ConvolutionSettings) -> Tensor:
     """Round an operand to bfloat16 if asked. TF32, which torch's convolution may use, keeps all its digits."""
-    return value.bfloat16().to(value.dtype) if settings.precision == "bf16" else value
+    return value.bfloat16().float() if settings.precision == "bf16" else value
 
 
 def _join_channels(value: Tensor) -> Tensor:

@@ -34,9 +34,10 @@ class ClientConvolution(Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (x, w), (gy,) = ctx.saved_tensors, gradients
         for_x, for_w, for_bias, _ = ctx.needs_input_grad
+        shared = batched_convolution.convert_once(gy, ctx.settings) if for_x and for_w else gy
         return (
-            InputGradient.apply(gy, w, ctx.settings, tuple(x.shape[-2:])) if for_x else None,
-            WeightGradient.apply(x, gy, ctx.settings, tuple(w.shape[-2:])) if for_w else None,
+            InputGradient.apply(shared, w, ctx.settings, tuple(x.shape[-2:])) if for_x else None,
+            WeightGradient.apply(x, shared, ctx.settings, tuple(w.shape[-2:])) if for_w else None,
             gy.sum((1, 3, 4)) if for_bias else None,
             None,
         )

@@ -59,11 +59,12 @@ def weight_blocks(rows: int, outer: int, inner: int, taps: int, precision: Gradi
     """Return the blocks of a sum over positions, with the arguments of `output_blocks`."""
     packed = inner < FEW_CHANNELS
     columns = taps * inner if packed else inner
-    n, k = _tile(outer, 64), _tile(columns, 64)
+    largest = 128 if precision == "bf16" and not packed else 64
+    n, k = _tile(outer, largest), _tile(columns, largest)
     tiles = -(-outer // n) * (-(-columns // k)) * (1 if packed else taps)
     splits = max(1, min(-(-BUSY // tiles), rows // SPLIT_FROM))
     deep = {"float32": 16, "tf32": 32, "bf16": 64}[precision]
-    return Blocks(min(deep, _power_of_two(rows)), n, k, packed, 4, 3, splits)
+    return Blocks(min(deep, _power_of_two(rows)), n, k, packed, 8 if n * k >= 128 * 128 else 4, 3, splits)
 
 
 def _tile(size: int, largest: int) -> int:

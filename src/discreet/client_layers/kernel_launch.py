@@ -55,7 +55,7 @@ def outputs(
         Axis(out[axis], -settings.padding[axis], settings.dilation[axis], kernel[axis], 0, 1, 0, 1) for axis in (0, 1)
     )
     images, weights = _channels_last(x, settings.precision), _taps_first(w, settings.precision)
-    y = x.new_empty(len(w), x.shape[1], *out, w.shape[1])
+    y = x.new_empty(len(w), x.shape[1], *out, w.shape[1], dtype=torch.float32)
     rows = None if bias is None else bias.contiguous()
     with _on_device(x):
         _sum_over_taps(images, weights, rows, y, high, wide, settings.stride, settings, blocks)
@@ -72,8 +72,8 @@ def input_gradients(
     axes = [list(_gradient_axes(settings, size, (w.shape[3], w.shape[4]), axis)) for axis in (0, 1)]
     pairs = [(high, wide) for high in axes[0] for wide in axes[1]]
     reached = [pair for pair in pairs if all(axis.taps for axis in pair)]
-    empty = gy.new_empty if len(reached) == len(pairs) else gy.new_zeros  # no output depends on the other pixels
-    x = empty(len(w), gy.shape[1], *size, swapped.shape[1])
+    empty = w.new_empty if len(reached) == len(pairs) else w.new_zeros  # no output depends on the other pixels
+    x = empty(len(w), gy.shape[1], *size, swapped.shape[1], dtype=torch.float32)
     with _on_device(gy):
         for high, wide in reached:
             _sum_over_taps(images, weights, None, x, high, wide, (1, 1), settings, blocks)
@@ -89,7 +89,7 @@ def weight_gradients(
     rows = gy.shape[1] * gy.shape[3] * gy.shape[4]
     tile = blocks or weight_blocks(rows, outer, inner, taps, settings.precision)
     images, gradients = _channels_last(x, settings.precision), _channels_last(gy, settings.precision)
-    parts = x.new_empty(tile.splits, clients * groups, outer, taps, inner)
+    parts = x.new_empty(tile.splits, clients * groups, outer, taps, inner, dtype=torch.float32)
     blocks_n = -(-outer // tile.n)
     blocks_k = -(-taps * inner // tile.k) if tile.packed else taps * -(-inner // tile.k)
     with _on_device(x):
@@ -126,7 +126,7 @@ def weight_gradients(
         )
         if tile.splits == 1 and 1 in (taps, inner):
             return parts.view(clients, groups * outer, inner, *kernel)
-        found = x.new_empty(clients, groups * outer, inner, *kernel)
+        found = torch.empty_like(parts[0]).view(clients, groups * outer, inner, *kernel)
         width = min(ADDED_AT_ONCE, max(16, 1 << (inner * taps - 1).bit_length()))
         pieces, size = -(-inner * taps // width), found.numel()
         add_parts[(clients * groups * outer * pieces,)](parts, found, pieces, size, inner, tile.splits, taps, width)
@@ -228,7 +228,7 @@ def _taps_first(w: Tensor, precision: GradientPrecision) -> Tensor:
 
 
 def _contiguous(value: Tensor, precision: GradientPrecision) -> Tensor:
-    if precision != "bf16":
+    if precision != "bf16" or value.dtype == torch.bfloat16:
         return value.contiguous()
     return torch.empty(value.shape, dtype=torch.bfloat16, device=value.device).copy_(value)  # both in one pass
 
