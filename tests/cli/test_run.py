@@ -51,6 +51,19 @@ def test_a_person_sees_how_it_goes_the_card_and_where_the_results_lie(discreet: 
     assert "ε 2.00, 0.00 left" in fourth
 
 
+def test_a_profile_is_a_table_with_a_sentence_or_a_part_of_the_json(discreet: Discreet, tmp_path: Path):
+    ran = discreet("run small.toml --out result --profile")
+    table = ran.out.partition("Where the time of a round went")[2]
+    assert "Training (forward and backward)" in table
+    assert " of the time" in table
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert (tmp_path / "result" / "profile.svg").is_file()
+    found = discreet("run small.toml --out other --profile --json").json["profile"]
+    assert found["rounds"] == 4
+    assert found["phases"][0]["phase"] == found["largest"]
+    assert sum(part["share"] for part in found["phases"]) == pytest.approx(1)
+
+
 def test_what_is_left_is_the_least_of_what_the_promise_and_the_ledger_leave(discreet: Discreet):
     budget = Budget(unit="example", relation="zero_out", view="server", epsilon=1.5, delta=1e-4)
     Ledger.create("data.jsonl", [budget])

@@ -29,6 +29,8 @@ from discreet.part import Flag, part
 from discreet.privacy.release import Release
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import Rows
+from discreet.round_clock import NO_CLOCK, Clock
+from discreet.round_phases import Phase
 from discreet.secure_sums.lattice.grid import Grid, Load
 
 
@@ -113,7 +115,13 @@ class Algorithm:
 
     @in_full_precision
     def client_step(
-        self, loss: Loss, broadcast: Broadcast, batches: Batches, weights: torch.Tensor, rows: Rows
+        self,
+        loss: Loss,
+        broadcast: Broadcast,
+        batches: Batches,
+        weights: torch.Tensor,
+        rows: Rows,
+        clock: Clock = NO_CLOCK,
     ) -> Uploads:
         """Train, select coordinates, weigh, bound, encode, and add the clients' own noise, in this order.
 
@@ -123,21 +131,28 @@ class Algorithm:
             batches: The clients' data.
             weights: One weight for each client, used with weighting = "by_examples".
             rows: Random streams, one for each client.
+            clock: Measures where the time goes.
         """
         whole, input_scale = self.mechanism.unit == "client", InputScale.find(broadcast.announcement)
-        batches = replace(batches, input_scale=input_scale)
+        batches = replace(batches, input_scale=input_scale, clock=clock)
         # an update that is clipped as a whole is rounded after the clip, not in training
         training_broadcast = replace(broadcast, encoding=None) if whole else broadcast
-        delta = self.trainer.train(loss, training_broadcast, batches, rows.for_purpose(Purpose.TRAIN))
-        if whole:  # the clip comes after; the bound of one example is left in double precision, in which it was summed
-            delta = round_to_types(delta, broadcast.params)
-        chosen = self.sparsifier.select(delta, broadcast.announcement)
-        weighed = per_client.scale_by(chosen, weights) if self.weighting == "by_examples" else chosen
-        bounded = self.mechanism.bound(weighed, broadcast)
-        encoded = self.aggregation.encode(bounded, broadcast.encoding, rows.for_purpose(Purpose.ENCODE), bounded=whole)
-        shared = self.mechanism.add_noise_share(encoded, broadcast, rows.for_purpose(Purpose.SHARE))
+        with clock.phase(Phase.TRAINING):
+            delta = self.trainer.train(loss, training_broadcast, batches, rows.for_purpose(Purpose.TRAIN))
+        with clock.phase(Phase.CLIPPING):
+            if whole:  # the clip comes after; the bound of an example is left in double precision, as it was summed
+                delta = round_to_types(delta, broadcast.params)
+            chosen = self.sparsifier.select(delta, broadcast.announcement)
+            weighed = per_client.scale_by(chosen, weights) if self.weighting == "by_examples" else chosen
+            bounded = self.mechanism.bound(weighed, broadcast)
+        with clock.phase(Phase.ENCODING):
+            coins = rows.for_purpose(Purpose.ENCODE)
+            encoded = self.aggregation.encode(bounded, broadcast.encoding, coins, bounded=whole)
+        with clock.phase(Phase.NOISE):
+            shared = self.mechanism.add_noise_share(encoded, broadcast, rows.for_purpose(Purpose.SHARE))
         clean = None if shared is encoded else encoded
-        sizes = norms(chosen) if broadcast.encoding is None else broadcast.encoding.norms(chosen)
+        with clock.phase(Phase.CLIPPING):
+            sizes = norms(chosen) if broadcast.encoding is None else broadcast.encoding.norms(chosen)
         return Uploads(self.sparsifier.finish(shared, broadcast.announcement), sizes, clean)
 
     def weights(self, population: Population) -> tuple[float, ...]:
@@ -166,6 +181,7 @@ class Algorithm:
         population: Population,
         noise: Rows,
         departed: Collection[int] = (),
+        clock: Clock = NO_CLOCK,
     ) -> ServerState:
         """Decode the sum, add the server's noise, divide by the cohort size, and move the model.
 
@@ -177,15 +193,17 @@ class Algorithm:
             population: Public client sizes.
             noise: Random stream of the server.
             departed: Clients that left for good.
+            clock: Measures where the time goes.
         """
         # the members of a secure sum are public, and missing clients must not shrink the step
         cohort = float(contributors) if self.aggregation.is_secure else self.expected_cohort(population, departed)
         if self.aggregation.needs_each_upload:  # as a median, which is n times itself, of uploads that have their noise
             cohort = float(max(contributors, 1))
         decoded = self.aggregation.decode(total, broadcast.encoding, state.params)
-        released, mechanism = self.mechanism.release_sum(
-            decoded, state.mechanism, broadcast, cohort, contributors, noise
-        )
+        with clock.phase(Phase.NOISE):
+            released, mechanism = self.mechanism.release_sum(
+                decoded, state.mechanism, broadcast, cohort, contributors, noise
+            )
         update = round_to_types(self.sparsifier.expand(released, broadcast.announcement), state.params)
         mean = scale(update, 1 / cohort)
         params, server = self.server.step(state.params, mean, state.server)

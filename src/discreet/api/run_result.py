@@ -19,7 +19,7 @@ from discreet.audit.audit_record import AuditRecord, read_audits
 from discreet.data.tables.table_columns import Predictions
 from discreet.errors import InvalidInput
 from discreet.experiment.loop.outcome import Outcome
-from discreet.experiment.run_directory.run_files import as_numbers
+from discreet.experiment.run_directory.run_files import PROFILE, RunFiles, as_numbers
 from discreet.experiment.run_directory.run_record import EXPORTED, RunRecord
 from discreet.models.export.model_file import model_bytes, table_model_bytes
 from discreet.models.export.safetensors_file import safetensors_bytes
@@ -80,6 +80,12 @@ class Run:
             record | {name: as_numbers(record[name]) for name in ("evaluation", "validation") if record.get(name)}
             for record in rounds
         ]
+
+    @property
+    def profile(self) -> dict[str, Any] | None:
+        """Where the time of a round went, as profile.json holds it. None without `profile=True`."""
+        profile: dict[str, Any] | None = RunFiles(self.directory).json(PROFILE)
+        return profile
 
     @cached_property
     def model(self) -> nn.Module:
@@ -289,7 +295,8 @@ def new_run_path(name: str) -> Path:
 
 
 def write_page(directory: Path) -> Path:
-    """Write report.html into a run directory, and return its path."""
-    from discreet.report import run_page  # training itself needs no page
+    """Write report.html into a run directory, and profile.svg if its time was measured; return the path of the page."""
+    from discreet.report import profile_picture, run_page  # training itself needs no page
 
+    profile_picture.draw_run(directory)
     return run_page.write(directory)

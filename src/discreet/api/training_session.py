@@ -29,6 +29,7 @@ from discreet.models import AnyModel
 from discreet.part import Flag, check_value, from_plain
 from discreet.paths import PathLike, Paths, optional_path
 from discreet.randomness.purposes import Purpose
+from discreet.round_clock import NO_CLOCK, PhaseClock
 from discreet.trust_store import trust_remembered
 
 TRUST_REMEDY = "Read it; then remember it with `discreet trust FILE`, or import it yourself and pass the object."
@@ -52,6 +53,7 @@ def train(
     callbacks: Sequence[Callback | Callable[[Record], bool | None]] = (),
     accept_data_ranges: bool = False,
     as_far_as_it_goes: bool = False,
+    profile: bool = False,
     **settings: Unpack[SettingKeywords],
 ) -> Run:
     """Train a model on the clients' data under a promise, and write a run directory.
@@ -77,6 +79,8 @@ def train(
         accept_data_ranges: Train on a table whose ranges were taken from the data. No guarantee covers what they
             reveal.
         as_far_as_it_goes: Train though the ledger can't pay for all rounds, and stop when it can't pay for the next.
+        profile: Measure where the time of a round goes, and write profile.json and profile.svg. Times may tell who took
+            part: keep them to yourself.
         **settings: The other settings of a run:
             seed: Makes the run repeatable; its noise then protects nobody.
             engine: What computes the sum of a cohort, such as `Embedded()`, which is the default.
@@ -131,6 +135,7 @@ def train(
         data_dir=data_dir,
         accept_data_ranges=accept_data_ranges,
         as_far_as_it_goes=as_far_as_it_goes,
+        profile=profile,
         told=told,
         is_open=not own.is_empty,
         is_stop_free=told.may_stop,
@@ -158,6 +163,7 @@ class SessionKeywords(SettingKeywords, total=False):
     data_dir: PathLike | None
     accept_data_ranges: bool
     as_far_as_it_goes: bool
+    profile: bool
 
 
 def session(model: nn.Module | AnyModel, clients: Task | AnyTask, **arguments: Unpack[SessionKeywords]) -> Session[Run]:
@@ -206,6 +212,7 @@ def _open_session(
     data_dir: PathLike | None = None,
     accept_data_ranges: bool = False,
     as_far_as_it_goes: bool = False,
+    profile: bool = False,
     told: Callbacks,
     is_open: bool,
     is_stop_free: bool,
@@ -221,6 +228,7 @@ def _open_session(
     functions = {"loss": loss, "metric": metric}
     check_value("accept_data_ranges", Flag, accept_data_ranges)
     check_value("as_far_as_it_goes", Flag, as_far_as_it_goes)
+    check_value("profile", Flag, profile)
     check_arguments(model, clients, algorithm, privacy, functions, settings, SessionKeywords.__annotations__)
     run_settings = Settings(rounds=rounds, **settings)  # type: ignore[arg-type]  # trackers may be mappings too
     keys = optional_path(key_dir)
@@ -255,11 +263,14 @@ def _open_session(
     job = replace(job, accept_data_ranges=accepted, as_far_as_it_goes=as_far_as_it_goes)
     for sentence in job.terms.promise_warnings():
         warnings.warn(sentence, UserWarning, stacklevel=3)  # at the call of `train` or `session`
+    clock = PhaseClock.for_device(job.device.type) if profile else NO_CLOCK
     if before is None:
         path = optional_path(out) or new_run_path(task.name)
-        loop = training_loop.start_loop(job, path, optional_path(ledger), keys, told, is_stop_free=is_stop_free)
+        loop = training_loop.start_loop(
+            job, path, optional_path(ledger), keys, told, is_stop_free=is_stop_free, clock=clock
+        )
     else:
-        loop = training_loop.resume_loop(job, before, keys, told, is_stop_free=is_stop_free)
+        loop = training_loop.resume_loop(job, before, keys, told, is_stop_free=is_stop_free, clock=clock)
 
     def conclude(outcome: Outcome) -> Run:
         write_page(outcome.record.path)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -12,6 +13,7 @@ from rich.console import RenderableType
 
 from discreet.cli.options import AcceptDataRanges, DataDir, Device, OutputDir, Overrides
 from discreet.cli.output import Json, emit, print_note, stderr_console
+from discreet.cli.profile_output import profile_json, profile_of_run, profile_page
 from discreet.cli.progress_bar import show_preparation
 from discreet.cli.trust_options import TrustOption, choose_trust, is_interactive
 from discreet.errors import InvalidInput
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from discreet.experiment.job import Job
     from discreet.experiment.loop.outcome import Outcome
     from discreet.experiment.loop.training_loop import Watch
+    from discreet.round_clock import Clock
     from discreet.trust import Trust
 
 EPILOG = """\b
@@ -31,6 +34,7 @@ Examples:
   discreet run experiment.toml --out runs/first
   discreet run experiment.toml --set privacy.epsilon=1 --ledger visits.jsonl
   discreet run experiment.toml --track csv --track tensorboard=runs/tb
+  discreet run --profile
   discreet run --resume runs/first
 
 \b
@@ -71,6 +75,13 @@ def run(
             help="Also write the numbers of each round: csv, json_lines, tensorboard or mlflow.",
         ),
     ] = None,
+    profile: Annotated[
+        bool,
+        typer.Option(
+            "--profile",
+            help="Also measure where a round's time goes. Times may tell who took part: keep them to yourself.",
+        ),
+    ] = False,
     trust: TrustOption = False,
     as_json: Json = False,
 ) -> None:
@@ -85,7 +96,7 @@ def run(
     trusted = choose_trust(trust, resume or file)
     overrides = (*(settings or ()), *([f"device={device}"] if device else ()))
     if resume is not None:
-        trained = resume_run(resume, key_dir, data_dir, trusted, as_json)
+        trained = resume_run(resume, key_dir, data_dir, trusted, as_json, profile=profile)
     else:
         trained = start_run(
             file,
@@ -99,6 +110,7 @@ def run(
             accept_data_ranges=accept_data_ranges,
             as_far_as_it_goes=as_far_as_it_goes,
             track=track or (),
+            profile=profile,
         )
     print_result(trained, as_json)
 
@@ -116,6 +128,7 @@ def start_run(
     accept_data_ranges: bool = False,
     as_far_as_it_goes: bool = False,
     track: Sequence[str] = (),
+    profile: bool = False,
 ) -> "Outcome":
     """Prepare and train a new run, with progress on stderr.
 
@@ -131,6 +144,7 @@ def start_run(
         accept_data_ranges: Train even if ranges were taken from the data.
         as_far_as_it_goes: Train even if the ledger can't pay for all rounds. In a terminal, the user is asked.
         track: Trackers besides those of the file, each as KIND or KIND=PLACE.
+        profile: Measure where the time of a round goes.
     """
     from discreet import api
     from discreet.experiment.configuration import experiment_file
@@ -159,7 +173,7 @@ def start_run(
         as_far_as_it_goes = _ask_about_ledger(job, ledger)
     job = replace(job, as_far_as_it_goes=as_far_as_it_goes)
     with round_progress(job, ledger, quiet=quiet) as watch:
-        return start(job, directory, ledger, key_dir, watch)
+        return start(job, directory, ledger, key_dir, watch, clock=_clock(job, profile))
 
 
 def _ask_about_ledger(job: "Job", path: Path) -> bool:
@@ -175,7 +189,21 @@ def _ask_about_ledger(job: "Job", path: Path) -> bool:
     return typer.confirm("Train as far as it goes?", default=False, err=True)
 
 
-def resume_run(directory: Path, key_dir: Path | None, data_dir: Path | None, trust: "Trust", quiet: bool) -> "Outcome":
+def _clock(job: "Job", profile: bool) -> "Clock":
+    from discreet.round_clock import NO_CLOCK, PhaseClock
+
+    return PhaseClock.for_device(job.device.type) if profile else NO_CLOCK
+
+
+def resume_run(
+    directory: Path,
+    key_dir: Path | None,
+    data_dir: Path | None,
+    trust: "Trust",
+    quiet: bool,
+    *,
+    profile: bool = False,
+) -> "Outcome":
     """Continue the run in `directory` as it was started, with progress on stderr."""
     from discreet import api
     from discreet.experiment.loop.training_loop import resume
@@ -186,7 +214,7 @@ def resume_run(directory: Path, key_dir: Path | None, data_dir: Path | None, tru
             stderr_console().print(sentence)
     shared = record.ledger_path if record.shares_ledger else None
     with round_progress(job, shared, quiet=quiet) as watch:
-        return resume(job, record, key_dir, watch)
+        return resume(job, record, key_dir, watch, clock=_clock(job, profile))
 
 
 def start_warnings(job: "Job") -> Iterator[str]:
@@ -230,7 +258,12 @@ def print_result(ended: "Outcome", as_json: bool) -> None:
     from discreet import api
 
     page = api.write_page(ended.record.path)
-    emit(lambda: result_data(ended, page), lambda: _page(ended, page), as_json=as_json)
+    profile = profile_of_run(ended.record.path)
+    emit(
+        lambda: result_data(ended, page) | profile_json(profile),
+        lambda: chain(_page(ended, page), profile_page(profile)),
+        as_json=as_json,
+    )
     if ended.stopped:
         raise typer.Exit(ended.exit_code)
 

@@ -26,6 +26,8 @@ from discreet.params import Params, concatenate, norms, zeros_like
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.secret_streams import SecretRows
 from discreet.randomness.streams import RunKey, SimulatedRows
+from discreet.round_clock import NO_CLOCK, Clock
+from discreet.round_phases import Phase
 
 MIN_SECURE_CLIENTS = 3  # with two, each client could subtract its own update from the sum
 PUBLIC_STREAM = -2  # the client number of the server's training on public data; -1 is the server's noise
@@ -158,6 +160,7 @@ class Simulation:
         real: Whether the clients are on machines of their own, so that noise drawn here hides real data.
         declared: The public client sizes of clients who keep their data themselves; None if `federation` holds it all.
         precision: In which gradients are computed on a GPU.
+        clock: Measures where the time of a round goes.
     """
 
     algorithm: Algorithm
@@ -168,6 +171,7 @@ class Simulation:
     real: bool = False
     declared: Population | None = None
     precision: GradientPrecision = "float32"
+    clock: Clock = field(default=NO_CLOCK, repr=False, compare=False)
     _turn: OneThread = field(default_factory=OneThread, init=False, repr=False, compare=False)
 
     @property
@@ -183,9 +187,11 @@ class Simulation:
         Raises:
             InvalidInput: Another thread is in `step`.
         """
-        rows, data = self.rows(broadcast, clients), self.federation.block(clients)
+        with self.clock.phase(Phase.DATA):
+            rows, data = self.rows(broadcast, clients), self.federation.block(clients)
+            weights = self.weights(clients)
         with self._turn.enter(), rows.seed_network(), gradient_precision(self.precision, self.device):
-            return self.algorithm.client_step(self.loss, broadcast, data, self.weights(clients), rows)
+            return self.algorithm.client_step(self.loss, broadcast, data, weights, rows, self.clock)
 
     @property
     def device(self) -> torch.device:

@@ -6,7 +6,7 @@ name in `AnyEngine`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal, Protocol, TypeAlias
 
 from pydantic import Field
@@ -21,6 +21,7 @@ from discreet.errors import InvalidInput
 from discreet.lazy_torch import torch
 from discreet.params import Params
 from discreet.part import Count, NonNegative, Positive, part
+from discreet.round_clock import NO_CLOCK
 from discreet.secure_sums.secagg.degree import Degree
 
 
@@ -58,6 +59,11 @@ class EngineRecord(Protocol):
     def is_simulated(self) -> bool:
         """Whether this program plays the clients. False if they run on machines of their own."""
         return True
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Whether other processes or machines train the clients, so that this one waits for them."""
+        return not self.is_simulated
 
     def check(self, algorithm: Algorithm, population: Population) -> None:
         """Refuse an algorithm that this engine can't run for these clients."""
@@ -158,6 +164,10 @@ class Ray(EngineRecord):
     memory_gb: Positive | None = None
     block_size: Count | None = None
 
+    @property
+    def waits_for_others(self) -> bool:
+        return True
+
     def check_reachable(self, device: torch.device) -> None:
         from discreet.engines.ray.ray_cluster import Cluster
 
@@ -172,7 +182,7 @@ class Ray(EngineRecord):
         from discreet.engines.ray.ray_engine import RayEngine, worker_block_size
         from discreet.engines.ray.ray_workers import RayWorkers
 
-        simulation = setup.simulation
+        simulation = replace(setup.simulation, clock=NO_CLOCK)  # which does not travel to the workers
         cluster = Cluster.join(self.address, self.workers, simulation.device)
         block_size = setup.choose_block_size(_bytes(self.memory_gb) or cluster.memory, self.block_size)
         if setup.block_size is None and self.block_size is None:

@@ -13,6 +13,7 @@ from discreet.engines.secure_terms import check_cohort_size, plan_session
 from discreet.lazy_torch import torch
 from discreet.params import flatten, unflatten
 from discreet.randomness.purposes import Purpose
+from discreet.round_phases import Phase
 from discreet.secure_sums.secagg.local_session import LocalSession
 from discreet.secure_sums.secagg.session_errors import TooFewClients
 from discreet.secure_sums.secagg.session_messages import SETUP, StageName, round_stages
@@ -38,11 +39,12 @@ class SecureEngine(EmbeddedVariant):
         assert encoding is not None  # an algorithm without a lattice is refused when the job is made
         blocks = list(self.embedded.client_steps(broadcast, cohort))
         order = [client for block, _ in blocks for client in block]
-        vectors = dict(enumerate(row for _, sent in blocks for row in flatten(sent.rows, leading=1).cpu().numpy()))
-        gone = self.draw_dropouts(broadcast.round, cohort)
-        leaving = {at: gone[client] for at, client in enumerate(order) if client in gone}
-        terms = self.session_terms(len(order), len(vectors[0]), encoding.bits)
-        result = LocalSession(terms, leaving=leaving).sum(0, vectors, leaving=leaving)
+        with self.simulation.clock.phase(Phase.SECURE_SUM):
+            vectors = dict(enumerate(row for _, sent in blocks for row in flatten(sent.rows, leading=1).cpu().numpy()))
+            gone = self.draw_dropouts(broadcast.round, cohort)
+            leaving = {at: gone[client] for at, client in enumerate(order) if client in gone}
+            terms = self.session_terms(len(order), len(vectors[0]), encoding.bits)
+            result = LocalSession(terms, leaving=leaving).sum(0, vectors, leaving=leaving)
         survivors = {order[at] for at in result.survivors}
         seen = CohortSum.from_blocks(_keep_survivors(blocks, survivors), broadcast, self.simulation.algorithm.mechanism)
         like = encoding.zero(broadcast.params)

@@ -29,6 +29,7 @@ from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params, count_values
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
+from discreet.round_clock import NO_CLOCK, Clock
 
 log = get_log(__name__)
 
@@ -116,9 +117,10 @@ class Job:
             precision=self.settings.precision,
         )
 
-    def build_engine(self, block_size: int | None) -> Engine:
+    def build_engine(self, block_size: int | None, clock: Clock = NO_CLOCK) -> Engine:
         """Build the engine of the settings. A resumed run passes the block size of its checkpoint."""
-        engine = self.settings.engine.build(EngineSetup(self.simulation, self.params, block_size, self.remote_engine))
+        simulation = replace(self.simulation, clock=clock)
+        engine = self.settings.engine.build(EngineSetup(simulation, self.params, block_size, self.remote_engine))
         kind, device = self.settings.engine.kind, str(self.device)
         log.info("engine built", engine=kind, device=device, block_size=engine.block_size)
         return engine

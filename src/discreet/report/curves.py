@@ -80,7 +80,7 @@ class Panel:
         bands: Areas behind the curves, the widest first: where they overlap, they are darker.
         levels: Values to compare with.
         percent: Whether y is shown in percent.
-        from_zero: Whether the y-axis starts at zero.
+        from_zero: Whether the y-axis starts at zero. Values in rows then have a line from zero.
         x_names: The names of some x, where a number says less. Only these are labelled.
         as_rows: Whether each named x is a row of its own, with its y along the horizontal axis.
     """

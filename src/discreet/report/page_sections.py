@@ -20,6 +20,7 @@ from discreet.report.curves import Level, Panel
 from discreet.report.guarantee_card import guarantee_card, other_clients_table
 from discreet.report.markup import Child, Html, bullet_list, definition_list, details, tag
 from discreet.report.number_format import format_number
+from discreet.report.profile_section import TITLE, profile_contents
 from discreet.words import fill
 
 Tile: TypeAlias = tuple[str, str, str]
@@ -39,6 +40,7 @@ def sections(run: RunData, *, public: bool) -> Iterator[Html | None]:
         yield cohorts(run)
         yield rows_left_out(run)
         yield from attacks(run)
+        yield time_by_phase(run)
     yield experiment(run, public=public)
     yield environment(run, public=public)
     yield ledger(run)
@@ -183,6 +185,11 @@ def attacks(run: RunData) -> Iterator[Html]:
     """Show each attack that the owner has made on the run."""
     for found in run.attacks:
         yield section(TITLES[found["attack"]], *attack_contents(found), covered=False)
+
+
+def time_by_phase(run: RunData) -> Html | None:
+    """Show where the time of a round went, if it was measured. Only the owner's page may: times tell who took part."""
+    return None if run.profile is None else section(TITLE, *profile_contents(run.profile), covered=False)
 
 
 def experiment(run: RunData, *, public: bool) -> Html | None:

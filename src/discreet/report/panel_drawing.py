@@ -129,6 +129,9 @@ def _draw_rows(panel: Panel, axis: Any, styles: Mapping[str, theme.Style], scale
     names = dict(panel.x_names)
     rows = {x: -place for place, x in enumerate(names)}
     for curve in panel.curves:
+        if panel.from_zero:
+            heights, values = [rows[point.x] for point in curve.points], [point.y for point in curve.points]
+            axis.hlines(heights, 0, values, color=styles[curve.name].colour, linewidth=4)
         axis.errorbar(
             [point.y for point in curve.points],
             [rows[point.x] for point in curve.points],
@@ -141,6 +144,8 @@ def _draw_rows(panel: Panel, axis: Any, styles: Mapping[str, theme.Style], scale
             label=escape_math(curve.name) if len(panel.curves) > 1 else None,
         )
     axis.margins(x=0.08)
+    if panel.from_zero:
+        axis.set_xlim(left=-0.04 * axis.get_xlim()[1])  # room for the first label
     axis.set_ylim(-len(rows) + 0.6, 0.75)
     for x, row in rows.items():
         place = {"xy": (0, row), "xycoords": ("axes fraction", "data"), "textcoords": "offset points"}

@@ -7,13 +7,15 @@ different sizes share a block without a copy of their data.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
 from discreet.algorithms.input_scale import InputScale
 from discreet.lazy_torch import Tensor, torch
 from discreet.randomness.streams import Streams
+from discreet.round_clock import NO_CLOCK, Clock
+from discreet.round_phases import Phase
 
 
 class Batch(NamedTuple):
@@ -46,6 +48,7 @@ class Batches:
     sizes: tuple[int, ...]
     order: Tensor | None = None
     input_scale: InputScale | None = None
+    clock: Clock = field(default=NO_CLOCK, repr=False, compare=False)
 
     @property
     def clients(self) -> int:
@@ -57,11 +60,12 @@ class Batches:
 
         All indices go to the device at once: with a copy in every step the device would wait for the CPU.
         """
-        plan = _plan_shuffle(self.sizes, tuple(steps), batch_size, self._device)
-        orders = torch.stack([streams.uniform(self.sizes).argsort(dim=1) for _ in range(plan.passes)])
-        client = torch.arange(self.clients)[:, None]
-        places = orders[plan.turn, client, plan.column] + torch.tensor(self.starts)[:, None]
-        index = (places if self.order is None else self.order[places]).to(self._device)
+        with self.clock.phase(Phase.DATA):
+            plan = _plan_shuffle(self.sizes, tuple(steps), batch_size, self._device)
+            orders = torch.stack([streams.uniform(self.sizes).argsort(dim=1) for _ in range(plan.passes)])
+            client = torch.arange(self.clients)[:, None]
+            places = orders[plan.turn, client, plan.column] + torch.tensor(self.starts)[:, None]
+            index = (places if self.order is None else self.order[places]).to(self._device)
         for step, whole in enumerate(plan.whole):
             yield self._batch(index[step], plan.mask[step], None if whole else plan.active[step])
 
@@ -71,16 +75,17 @@ class Batches:
         No example is dropped: there are as many pieces as the largest draw needs, and none if no example was drawn.
         Pieces have equal widths, on a GPU one of a few, so that CUDA graphs can be reused.
         """
-        drawn = streams.uniform(self.sizes) < (rate[:, None] if isinstance(rate, torch.Tensor) else rate)
-        counts = drawn.sum(dim=1)
-        client, example = drawn.nonzero(as_tuple=True)
-        place = torch.arange(len(client)) - (counts.cumsum(0) - counts)[client]
-        most = int(counts.max())
-        piece_width = -(-most // max(1, -(-most // width)))
-        if self._device.type == "cuda":
-            piece_width = round_up_width(piece_width)
-        chosen = torch.zeros(self.clients, -(-most // max(1, piece_width)) * piece_width, dtype=torch.int64)
-        chosen[client, place] = example
+        with self.clock.phase(Phase.DATA):
+            drawn = streams.uniform(self.sizes) < (rate[:, None] if isinstance(rate, torch.Tensor) else rate)
+            counts = drawn.sum(dim=1)
+            client, example = drawn.nonzero(as_tuple=True)
+            place = torch.arange(len(client)) - (counts.cumsum(0) - counts)[client]
+            most = int(counts.max())
+            piece_width = -(-most // max(1, -(-most // width)))
+            if self._device.type == "cuda":
+                piece_width = round_up_width(piece_width)
+            chosen = torch.zeros(self.clients, -(-most // max(1, piece_width)) * piece_width, dtype=torch.int64)
+            chosen[client, place] = example
         for first in range(0, chosen.shape[1], max(1, piece_width)):
             mask = first + torch.arange(piece_width) < counts[:, None]
             # padding repeats a drawn example: one that was not drawn is never read
@@ -104,9 +109,10 @@ class Batches:
         return (place if self.order is None else self.order[place]).to(self._device)
 
     def _batch(self, index: Tensor, mask: Tensor, active: Tensor | None) -> Batch:
-        inputs, targets = self.inputs[index], self.targets[index]
-        if self.input_scale is not None:
-            inputs, targets = self.input_scale.scale_inputs(inputs), self.input_scale.scale_targets(targets)
+        with self.clock.phase(Phase.DATA):
+            inputs, targets = self.inputs[index], self.targets[index]
+            if self.input_scale is not None:
+                inputs, targets = self.input_scale.scale_inputs(inputs), self.input_scale.scale_targets(targets)
         return Batch(inputs, targets, mask, active)
 
 

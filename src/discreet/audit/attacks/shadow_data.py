@@ -35,7 +35,9 @@ class BlankFederation(Federation):
 
     def block(self, clients: list[int] | tuple[int, ...]) -> BlankBatches:  # type: ignore[override]
         whole = super().block(clients)
-        return BlankBatches(whole.inputs, whole.targets, whole.starts, whole.sizes, whole.order, None, self.blank_row)
+        return BlankBatches(
+            whole.inputs, whole.targets, whole.starts, whole.sizes, whole.order, blank_row=self.blank_row
+        )
 
 
 @dataclass(frozen=True)

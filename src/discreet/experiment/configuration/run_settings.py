@@ -48,8 +48,12 @@ class RunSettings:
 
     def is_evaluated(self, completed: int) -> bool:
         """Whether the model is evaluated after so many completed rounds. The last round always is."""
-        every = self.evaluate_every or max(1, self.rounds // 20)
-        return completed == self.rounds or completed % every == 0
+        return completed == self.rounds or completed % self.rounds_between_evaluations == 0
+
+    @property
+    def rounds_between_evaluations(self) -> int:
+        """The rounds between two evaluations: `evaluate_every`, or as many as give about twenty evaluations."""
+        return self.evaluate_every or max(1, self.rounds // 20)
 
 
 @part

@@ -22,6 +22,8 @@ from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.logs import bind_fields, get_log
 from discreet.privacy.ledger import Ticket
 from discreet.randomness.purposes import Purpose
+from discreet.round_clock import NO_CLOCK, Clock
+from discreet.round_phases import Phase
 from discreet.secure_sums.secagg.session_errors import RoundOver
 
 log = get_log(__name__)
@@ -37,10 +39,10 @@ LOST_SHARE = 0.1  # of its rounds may be lost in all: as many as clients' budget
 class RoundPlayer:
     """The engine and the ledger of one run, the rounds released so far, and the steps of a round that use them."""
 
-    def __init__(self, job: Job, record: RunRecord, block_size: int | None, done: int) -> None:
-        self.job, self.record = job, record
+    def __init__(self, job: Job, record: RunRecord, block_size: int | None, done: int, clock: Clock = NO_CLOCK) -> None:
+        self.job, self.record, self.clock = job, record, clock
         self.released = released_rounds.parse_rounds(record.read_rounds(), done)
-        self.engine = job.build_engine(block_size)
+        self.engine = job.build_engine(block_size, clock)
         self.ledger = record.open_ledger()
         self.experiment = record.experiment_digest()
         self.refusal: RoundRefused | None = None  # why the run ends after a round that still counts
@@ -64,8 +66,8 @@ class RoundPlayer:
     def reserve(self, round: int) -> Ticket | None:
         if self.ledger is None:
             return None
-        releases = planned_releases(self.job, round, shared=self.record.shares_ledger)
-        with self._bind_round(round):
+        with self.clock.phase(Phase.LEDGER), self._bind_round(round):
+            releases = planned_releases(self.job, round, shared=self.record.shares_ledger)
             return self.ledger.reserve(self.record.identity.round_key(round), releases) if releases else None
 
     def _bind_round(self, round: int) -> AbstractContextManager[None]:
@@ -103,9 +105,13 @@ class RoundPlayer:
         if round == 0 and job.algorithm.standardisation is not None:
             state = self._learn_input_scale(state) if needs_scale else state
             self.has_sum = seen = True  # whatever follows, the moments count
-        broadcast = job.algorithm.broadcast(state, round, self.engine.simulation.public_update)
+        with self.clock.phase(Phase.BROADCAST):
+            broadcast = job.algorithm.broadcast(state, round, self.engine.simulation.public_update)
         try:
-            gathered = self.engine.gather(broadcast, draw_cohort(job, round))
+            with self.clock.phase(Phase.COHORT):
+                cohort = draw_cohort(job, round)
+            with self.clock.phase(Phase.WAITING if job.settings.engine.waits_for_others else Phase.SUM):
+                gathered = self.engine.gather(broadcast, cohort)
             check_sum(job.algorithm, broadcast, gathered, job.population)
         except (RoundOver, RoundRefused) as lost:
             revealed = lost.revealed or seen
@@ -121,7 +127,10 @@ class RoundPlayer:
         noise = self.engine.simulation.rows(broadcast, [-1]).for_purpose(Purpose.SERVER)
         left = job.spent_clients(round)
         joined = len(gathered.contributors)
-        state = job.algorithm.server_step(state, broadcast, gathered.total, joined, job.population, noise, left)
+        with self.clock.phase(Phase.SERVER_STEP):
+            state = job.algorithm.server_step(
+                state, broadcast, gathered.total, joined, job.population, noise, left, self.clock
+            )
         return state, self._complete_record({"round": round + 1, "clients": joined}, state, gathered, began)
 
     def _count_lost(self, lost: RoundOver) -> None:
@@ -175,20 +184,25 @@ class RoundPlayer:
         if (happened := released_rounds.parse_round(line)) is not None:
             self.released.append(happened)
         if job.settings.is_evaluated(done):  # ε too: it is only computed when it is shown
-            line |= {
-                "epsilon": json_number(job.spent_epsilon(done, self.released)),
-                "evaluation": json_numbers(job.evaluate(state)),
-            }
-            if job.validation_data is not None:
-                line["validation"] = json_numbers(job.evaluate_validation(state))
-            if job.settings.evaluate_training:
-                line["training"] = json_numbers(job.evaluate_training(state))
-            if gathered is not None and (share := clipped_example_share(job, state)) is not None:
-                line["clipped_examples"] = share
+            with self.clock.phase(Phase.EPSILON):
+                line["epsilon"] = json_number(job.spent_epsilon(done, self.released))
+            with self.clock.phase(Phase.EVALUATION):
+                line |= self._evaluate(state)
+                if gathered is not None and (share := clipped_example_share(job, state)) is not None:
+                    line["clipped_examples"] = share
         if gathered is not None:
-            line |= diagnostics.round_diagnostics(job, gathered)
+            with self.clock.phase(Phase.DIAGNOSTICS):
+                line |= diagnostics.round_diagnostics(job, gathered)
         line |= {"seconds": round(time.perf_counter() - began, 6), "code": read_code_version().stamp}
         return line if job.deployment is None else line | {"client_code": list(job.deployment.client_code())}
+
+    def _evaluate(self, state: ServerState) -> RoundRecord:
+        job, found = self.job, {"evaluation": json_numbers(self.job.evaluate(state))}
+        if job.validation_data is not None:
+            found["validation"] = json_numbers(job.evaluate_validation(state))
+        if job.settings.evaluate_training:
+            found["training"] = json_numbers(job.evaluate_training(state))
+        return found
 
     def _log_round(self, line: RoundRecord) -> None:
         """Log the end of a round. How many clients joined is written only where the cohort is public."""
@@ -206,7 +220,8 @@ class RoundPlayer:
 
     def save(self, done: int, state: ServerState, line: RoundRecord) -> None:
         run = self.record.identity.id
-        self.record.save_checkpoint(Checkpoint(done, run, self.engine.block_size, self.experiment, line, state))
+        with self.clock.phase(Phase.WRITING):
+            self.record.save_checkpoint(Checkpoint(done, run, self.engine.block_size, self.experiment, line, state))
 
     def settle(self, ticket: Ticket | None, line: RoundRecord) -> None:
         """Commit what really happened: the drawn clients pay, with the noise of those who contributed.
@@ -217,15 +232,15 @@ class RoundPlayer:
         if self.ledger is None or ticket is None or happened is None:
             return
         round, noise_shares = happened
-        cohort, shared = draw_cohort(self.job, round), self.record.shares_ledger
-        releases = releases_of_round(self.job, round, cohort, noise_shares=noise_shares, shared=shared)
-        with self._bind_round(round):
+        with self.clock.phase(Phase.LEDGER), self._bind_round(round):
+            cohort, shared = draw_cohort(self.job, round), self.record.shares_ledger
+            releases = releases_of_round(self.job, round, cohort, noise_shares=noise_shares, shared=shared)
             self.ledger.commit(ticket, releases)
 
     def void(self, ticket: Ticket | None) -> None:
         """Give back what was reserved for a round that released nothing; it stays reserved if the sum is known."""
         if self.ledger is not None and ticket is not None and not self.has_sum:
-            with bind_fields(run=self.record.identity.id):
+            with self.clock.phase(Phase.LEDGER), bind_fields(run=self.record.identity.id):
                 self.ledger.void(ticket)
 
 

@@ -20,12 +20,14 @@ from discreet.experiment.loop.round_player import RoundPlayer
 from discreet.experiment.loop.tracker import Tracker
 from discreet.experiment.metrics import model_warning
 from discreet.experiment.promise import released_rounds
-from discreet.experiment.run_directory import run_keys
+from discreet.experiment.run_directory import run_keys, run_profile
 from discreet.experiment.run_directory.fingerprint import training_code_digest
 from discreet.experiment.run_directory.resume_check import check_unchanged
 from discreet.experiment.run_directory.run_files import RoundRecord
 from discreet.experiment.run_directory.run_record import RunRecord
 from discreet.logs import bind_fields, get_log
+from discreet.round_clock import NO_CLOCK, Clock
+from discreet.round_phases import Phase
 
 log = get_log(__name__)
 
@@ -50,7 +52,14 @@ class RunLoop:
     """
 
     def __init__(
-        self, job: Job, record: RunRecord, key_dir: Path | None, callbacks: Callbacks, *, resumed: bool
+        self,
+        job: Job,
+        record: RunRecord,
+        key_dir: Path | None,
+        callbacks: Callbacks,
+        *,
+        resumed: bool,
+        clock: Clock = NO_CLOCK,
     ) -> None:
         """Take up a run that was just created, or resume it after its last checkpoint.
 
@@ -60,11 +69,12 @@ class RunLoop:
             key_dir: The folder of the run's key.
             callbacks: What to call at each round. An error of theirs comes between two rounds: the run can be finished.
             resumed: Whether to resume the run.
+            clock: Measures where the time of each round goes, for profile.json.
 
         Raises:
             InvalidInput: Data, code or experiment differ from those the run was started with; nothing was written.
         """
-        self.job, self.record, self.is_ready = job, record, True
+        self.job, self.record, self.is_ready, self._clock = job, record, True, clock
         self._key_dir, self._callbacks = key_dir, callbacks
         self._trackers = Callbacks(Tracker(tracker, is_new=not resumed) for tracker in job.settings.track)
         self._interrupt = StopRequest()
@@ -88,7 +98,8 @@ class RunLoop:
                 self.position = Position(checkpoint.completed, checkpoint.state, checkpoint.line)
             done, _, line = self.position
             self._saved = done
-            self._player = player = RoundPlayer(job, record, checkpoint.block_size if checkpoint else None, done)
+            block_size = checkpoint.block_size if checkpoint else None
+            self._player = player = RoundPlayer(job, record, block_size, done, clock)
             player.in_flight = resumed and player.is_open(done)
             player.knows_scale = checkpoint is not None
             if done:  # the last process may have died before its commit
@@ -115,6 +126,7 @@ class RunLoop:
         """Play the next round and return its record. None if no round follows: then the run is to be finished."""
         with self._turn:
             self._require_ready()
+            self._clock.begin_round()
             if not self.has_next_round or self._ask_before_round():
                 return None
             self._check_code()
@@ -122,18 +134,20 @@ class RunLoop:
             line = self._play_round()
             self.is_ready = True
             if line is not None:
-                self._trackers.end_round(line)
-            if line is not None:
-                self._ask_callbacks(lambda: self._callbacks.end_round(line))
+                with self._clock.phase(Phase.CALLBACKS):
+                    self._trackers.end_round(line)
+                    self._ask_callbacks(lambda: self._callbacks.end_round(line))
+                self._clock.end_round()
             return line
 
     def _ask_before_round(self) -> bool:
         """Announce the next round to the callbacks, and return whether one of them stopped the run before it."""
         planned = {"round": self.position.done + 1, "rounds": self.job.rounds, "directory": str(self.record.path)}
-        if self._ask_callbacks(lambda: self._callbacks.begin_round(planned)):
-            return True
-        self._trackers.begin_round(planned)
-        return False
+        with self._clock.phase(Phase.CALLBACKS):
+            if self._ask_callbacks(lambda: self._callbacks.begin_round(planned)):
+                return True
+            self._trackers.begin_round(planned)
+            return False
 
     def _ask_callbacks(self, ask: Callable[[], bool]) -> bool:
         """Call the callbacks, and return whether one of them stopped the run.
@@ -223,7 +237,8 @@ class RunLoop:
         if done == self.job.rounds or done % self.job.settings.checkpoint_every == 0:
             self._save()
         player.settle(ticket, line)
-        self.record.append_round(line)
+        with self._clock.phase(Phase.WRITING):
+            self.record.append_round(line)
         self._refusal = player.refusal
         return line
 
@@ -257,6 +272,8 @@ class RunLoop:
             guarantee |= {"client_code": record.client_code_stamps()}
         if job.task.person is not None and job.holds_data:
             guarantee |= {"rows_left_out": job.task.rows_left_out}
+        if rounds := self._clock.read():
+            record.write_profile(run_profile.profile_data(rounds, self._profile_facts()))
         record.write_outcome(
             job.model.module_with_params(state.params).state_dict() | state.input_scale,
             guarantee,
@@ -269,6 +286,17 @@ class RunLoop:
         self._trackers.finish(outcome)
         self._log_end(outcome)
         return outcome
+
+    def _profile_facts(self) -> run_profile.Facts:
+        job, settings = self.job, self.job.settings
+        return {
+            "engine": settings.engine.kind,
+            "device": job.device.type,
+            "block_size": self._player.engine.block_size,
+            "expected_cohort": job.algorithm.sampling.expected_cohort(job.population),
+            "evaluate_every": settings.rounds_between_evaluations,
+            "checkpoint_every": settings.checkpoint_every,
+        }
 
     def _describe_stop(self, done: int) -> str:
         rounds = f"after {done} of {self.job.rounds} rounds"

@@ -23,6 +23,7 @@ from discreet.experiment.run_directory.run_record import RunIdentity, RunRecord,
 from discreet.logs import get_log
 from discreet.part import to_plain
 from discreet.privacy.ledger import Ledger, Ticket
+from discreet.round_clock import NO_CLOCK, Clock
 
 log = get_log(__name__)
 
@@ -36,16 +37,22 @@ def start(
     key_dir: Path | None,
     watch: Watch,
     callbacks: Callbacks | None = None,
+    clock: Clock = NO_CLOCK,
 ) -> Outcome:
     """Create the run directory and train. See `start_loop`; `watch` is called with the record of every round."""
-    return _play_all(start_loop(job, out, ledger, key_dir, callbacks), watch)
+    return _play_all(start_loop(job, out, ledger, key_dir, callbacks, clock=clock), watch)
 
 
 def resume(
-    job: Job, record: RunRecord, key_dir: Path | None, watch: Watch, callbacks: Callbacks | None = None
+    job: Job,
+    record: RunRecord,
+    key_dir: Path | None,
+    watch: Watch,
+    callbacks: Callbacks | None = None,
+    clock: Clock = NO_CLOCK,
 ) -> Outcome:
     """Continue after the last checkpoint. See `resume_loop`; `watch` is called with the record of every round."""
-    return _play_all(resume_loop(job, record, key_dir, callbacks), watch)
+    return _play_all(resume_loop(job, record, key_dir, callbacks, clock=clock), watch)
 
 
 def _play_all(loop: RunLoop, watch: Watch) -> Outcome:
@@ -64,6 +71,7 @@ def start_loop(
     callbacks: Callbacks | None = None,
     *,
     is_stop_free: bool = False,
+    clock: Clock = NO_CLOCK,
 ) -> RunLoop:
     """Create the run directory, and return the loop over its rounds.
 
@@ -74,6 +82,7 @@ def start_loop(
         key_dir: Where the run's key is kept until the run is finished.
         callbacks: What to call at each round. If one of them may stop the run, the caller may.
         is_stop_free: Whether the caller may stop for any reason, such as what the rounds show.
+        clock: Measures where the time of each round goes, for profile.json.
 
     Raises:
         InvalidInput: The run can't start as it is; nothing was written.
@@ -144,7 +153,7 @@ def start_loop(
         promised_epsilon=None if job.privacy is None else job.privacy.largest_epsilon,
         delta=None if job.privacy is None else job.privacy.delta,
     )
-    return RunLoop(job, record, key_dir, callbacks, resumed=False)
+    return RunLoop(job, record, key_dir, callbacks, resumed=False, clock=clock)
 
 
 def resume_loop(
@@ -154,6 +163,7 @@ def resume_loop(
     callbacks: Callbacks | None = None,
     *,
     is_stop_free: bool = False,
+    clock: Clock = NO_CLOCK,
 ) -> RunLoop:
     """Return the loop over the rounds after the last checkpoint, bit for bit as if the run had never stopped.
 
@@ -165,7 +175,7 @@ def resume_loop(
     if record.identity.ledger is not None:
         shared = Ledger.open(record.identity.ledger)
         _check_budgets(job, shared, is_stop_free=is_stop_free or callbacks.may_stop)
-    return RunLoop(job, record, key_dir, callbacks, resumed=True)
+    return RunLoop(job, record, key_dir, callbacks, resumed=True, clock=clock)
 
 
 def check_whole_plan(job: Job, shared: Ledger) -> None:

@@ -12,6 +12,7 @@ from discreet.experiment.metrics import CONSTANT, METRICS
 from discreet.experiment.run_directory import run_files
 from discreet.experiment.run_directory.ledger_chain import Chain
 from discreet.experiment.run_directory.run_files import RunFiles
+from discreet.experiment.run_directory.run_profile import RunProfile, read_profile
 from discreet.file_version import check_file_version
 from discreet.part import from_plain
 from discreet.privacy import wording
@@ -49,7 +50,8 @@ class RunData:
     """One run, read from its directory and its ledger alone. `problems` says which other files could not be read.
 
     `ledger_error` says why the ledger can't be trusted, if it is there. `attacks` are those that the owner has made on
-    the run; they are about private data. `audits` are what audits measured, as their file holds it.
+    the run; they are about private data. `audits` are what audits measured, as their file holds it. `profile` says
+    where the time of a round went, if that was measured; it may tell who took part.
     """
 
     name: str
@@ -67,6 +69,7 @@ class RunData:
     attacks: tuple[dict[str, Any], ...] = ()
     audits: tuple[dict[str, Any], ...] = ()
     ledger_error: str | None = None
+    profile: RunProfile | None = None
 
     @property
     def planned_rounds(self) -> int | None:
@@ -209,7 +212,7 @@ def read_run(run_dir: Path) -> RunData:
             fix="Name a directory that `discreet run` has made.",
         )
     outcome = files.outcome()
-    audits = _read_audits(files)
+    audits, profile = _read_audits(files), _read_profile(files)
     attacks = [(kind, files.json(name)) for kind, name in run_files.ATTACKS.items()]
     identity = files.json(run_files.IDENTITY) or {}
     check_file_version(identity, run_dir / run_files.IDENTITY)
@@ -230,6 +233,7 @@ def read_run(run_dir: Path) -> RunData:
         attacks=tuple(found for kind, found in attacks if found and found.get("attack") == kind),
         audits=audits,
         ledger_error=ledger_error,
+        profile=profile,
     )
 
 
@@ -264,6 +268,14 @@ def _read_audits(files: RunFiles) -> tuple[dict[str, Any], ...]:
         files.problems.append(f"{run_files.AUDIT} has no list of audits, so none is shown.")
         return ()
     return tuple(audits)
+
+
+def _read_profile(files: RunFiles) -> RunProfile | None:
+    data = files.json(run_files.PROFILE)
+    profile = None if data is None else read_profile(data)
+    if data is not None and profile is None:
+        files.problems.append(f"{run_files.PROFILE} is not what `discreet run --profile` writes, so it isn't shown.")
+    return profile
 
 
 def _read_guarantees(data: Any, problems: list[str]) -> Iterator[Guarantee]:

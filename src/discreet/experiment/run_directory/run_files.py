@@ -14,6 +14,7 @@ RESOLVED, SOURCE, IDENTITY, ENVIRONMENT = "resolved.toml", "experiment.toml", "r
 ROUNDS, OUTCOME, LEDGER, TABLE = "rounds.jsonl", "guarantee.json", "ledger.jsonl", "table.json"
 ATTACKS = {kind: f"attack_{kind}.json" for kind in ("membership", "inversion", "labels")}
 AUDIT = "audit.json"
+PROFILE, PROFILE_PICTURE = "profile.json", "profile.svg"
 NAMES = (RESOLVED, SOURCE, IDENTITY, ENVIRONMENT, ROUNDS, OUTCOME)
 
 RoundRecord: TypeAlias = dict[str, Any]  # a line of rounds.jsonl; no guarantee covers any of it but `epsilon`

@@ -13,6 +13,7 @@ report.html               the report; report-public.html, the one to publish
 brief.html                one page to decide by, if somebody asked for it; brief-public.html, the one to publish
 attack_*.json             what `discreet audit --attack` found; it is about private data, and never published
 audit.json                what `discreet audit` measured
+profile.json, .svg        where the time of a round went, if somebody asked for it; it may tell who took part
 exported.*                what `discreet export` wrote; model_card.md, and model_card-public.md, the one to publish
 
 All from model.safetensors on are written when a run has ended or was stopped, and removed when it is resumed.
@@ -51,7 +52,16 @@ log = get_log(__name__)
 
 PAGES = ("brief-public.html", "brief.html", "report-public.html", "report.html")
 MODEL = "model.safetensors"
-OUTCOME = (run_files.AUDIT, "guarantee.json", "guarantee.txt", *PAGES, *run_files.ATTACKS.values(), MODEL)
+OUTCOME = (
+    run_files.AUDIT,
+    "guarantee.json",
+    "guarantee.txt",
+    run_files.PROFILE,
+    run_files.PROFILE_PICTURE,
+    *PAGES,
+    *run_files.ATTACKS.values(),
+    MODEL,
+)
 EXPORTED = {
     "onnx": "exported.onnx",
     "torchscript": "exported.pt",
@@ -282,6 +292,10 @@ class RunRecord:
         """Write the card of a run that has a model."""
         write_durably(self.path / "guarantee.txt", f"{card}\n".encode())
         write_durably(self.path / "guarantee.json", _json_bytes(guarantee))  # last: with it the run counts as ended
+
+    def write_profile(self, profile: Mapping[str, Any]) -> None:
+        """Write where the time of the rounds of this process went."""
+        write_durably(self.path / run_files.PROFILE, _json_bytes(profile))
 
     def write_attack(self, found: Mapping[str, Any]) -> Path:
         """Write what an attack on the run found, and return its path. An earlier attack of its kind is replaced."""
