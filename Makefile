@@ -59,14 +59,8 @@ security: .venv-security/.ready ## faults that bandit knows in the code, and pub
 	.venv-security/bin/bandit --quiet --configfile pyproject.toml --recursive src
 	.venv-security/bin/pip-audit --strict --require-hashes --disable-pip --requirement locks/all.txt
 
-bench: .venv-bench/.ready ## compare accounting, DP-SGD and secure sums with other libraries; time integer noise and, on a GPU, a round and its kernels
-	.venv-bench/bin/python benchmarks/accounting.py
-	.venv-bench/bin/python benchmarks/dp_sgd.py
-	.venv-bench/bin/python benchmarks/secagg.py
-	.venv-bench/bin/python benchmarks/discrete_noise.py
-	@if .venv-bench/bin/python -c "import sys, torch; sys.exit(not torch.cuda.is_available())"; then \
-		.venv-bench/bin/python benchmarks/round.py && .venv-bench/bin/python benchmarks/kernels.py; \
-	else echo "There is no GPU here, so benchmarks/round.py and benchmarks/kernels.py were left out."; fi
+bench: .venv-bench/.ready ## compare ours with its peers on this machine, and write docs/results/speed.md; BENCH_OPTIONS="--case NAME --go-on"
+	.venv-bench/bin/python -m benchmarks --write $(BENCH_OPTIONS)
 
 pages: $(READY) ## write what follows from the code: the file map, the TOML reference and the lists of public names
 	$(BIN)/python tools/file_map.py

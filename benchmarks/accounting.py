@@ -334,8 +334,7 @@ def page(results: Results) -> str:
         [
             "# How fast the accounting is",
             "",
-            "Written by `benchmarks/accounting.py --write` (`make bench` prints it); timings are medians of "
-            f"{results.repetitions} repetitions.",
+            f"Written by `benchmarks/accounting.py --write`; timings are medians of {results.repetitions} repetitions.",
             "The contestants took turns, each in a process of its own; caches were cleared before each repetition.",
             "",
             provenance(results.machine, results.versions),

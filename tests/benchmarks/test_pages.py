@@ -20,36 +20,21 @@ def results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     return results
 
 
-def dp_sgd(device: str, ratio: float) -> dict[str, Any]:
-    shapes = importlib.import_module("dp_sgd").SHAPES
-    found = {"seconds": {"discreet": 0.1, "opacus ghost": 0.1 * ratio}, "ratio_to_best_opacus": ratio}
-    return {**entry(device), "repeats": 7, "results": dict.fromkeys(shapes, found)}
-
-
-def a_round(device: str, ms: float, ratio: float) -> dict[str, Any]:
-    seconds = {"discreet": ms / 1000, "pfl": ms * ratio / 1000}
-    return {**entry(device), "rounds": 30, "seconds": seconds, "ratio": ratio}
-
-
 def entry(device: str) -> dict[str, Any]:
     return {"device": device, "machine": f"a {device}", "versions": {"torch": "2"}}
 
 
-def publish(results: ModuleType, name: str, found: dict[str, Any], **options: Any) -> None:
+def publish(results: ModuleType, found: dict[str, Any], **options: Any) -> None:
     chosen = argparse.Namespace(**{"json": False, "write": False, "merge": None} | options)
-    results.publish(name, chosen, lambda: found, importlib.import_module(name).page)
+    results.publish("sums", chosen, lambda: found, lambda entries: "\n".join(entries))
 
 
 def test_each_device_has_its_own_part(results: ModuleType, tmp_path: Path):
-    publish(results, "dp_sgd", dp_sgd("cuda", 12.0), write=True)
-    publish(results, "dp_sgd", dp_sgd("cpu", 0.5), write=True)
-    publish(results, "dp_sgd", dp_sgd("cpu", 2.0), write=True)
-    assert list(json.loads((tmp_path / "dp_sgd.json").read_text())) == ["cpu", "cuda"]
-    page = (tmp_path / "dp_sgd.md").read_text()
-    assert page.index("## On a CPU") < page.index("## On a GPU")
-    assert "| CNN, 10 clients, batches of 256: on a CPU | 2.0× | ≥ 1× (aim 1.5×) | met |" in page
-    assert "| CNN, 10 clients, batches of 256: on a GPU | 12.0× | ≥ 4× | met |" in page
-    assert "| linear, 50 clients, batches of 10: on a CPU | 2.0× | ≥ 10× | **missed** |" in page
+    publish(results, entry("cuda"), write=True)
+    publish(results, entry("cpu"), write=True)
+    publish(results, entry("cpu"), write=True)
+    assert list(json.loads((tmp_path / "sums.json").read_text())) == ["cpu", "cuda"]
+    assert (tmp_path / "sums.md").read_text() == "cpu\ncuda"
 
 
 def test_the_kernels_page_has_a_row_for_each_product_and_a_sum_for_each_network(results: ModuleType, tmp_path: Path):
@@ -77,26 +62,18 @@ def test_the_kernels_page_has_a_row_for_each_product_and_a_sum_for_each_network(
 
 
 def test_what_was_measured_elsewhere_is_merged(results: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    publish(results, "round", a_round("cuda", 20.0, 25.0), json=True)
+    publish(results, entry("cuda"), json=True)
     (tmp_path / "gpu.json").write_text(capsys.readouterr().out)
-    publish(results, "round", {}, merge=tmp_path / "gpu.json")
-    page = (tmp_path / "round.md").read_text()
-    assert "| one round on a GPU | 20.0 ms | ≤ 25 ms | met |" in page
-    assert "| times as fast as pfl-research | 25.0× | ≥ 20× | met |" in page
-    assert "| pfl | 500.00 | 25.0 |" in page
-
-
-def test_a_goal_that_nobody_measured_is_not_called_met(results: ModuleType, tmp_path: Path):
-    publish(results, "round", a_round("cpu", 900.0, 25.0), write=True)
-    assert "| one round on a GPU | – | ≤ 25 ms | not measured |" in (tmp_path / "round.md").read_text()
+    publish(results, {}, merge=tmp_path / "gpu.json")
+    assert (tmp_path / "sums.md").read_text() == "cuda"
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"device": "tpu", "machine": "", "versions": {}}', '{"device": "cpu"}'])
 def test_what_is_no_measurement_is_not_merged(text: str, results: ModuleType, tmp_path: Path):
     (tmp_path / "wrong.json").write_text(text)
     with pytest.raises(SystemExit, match=r"wrong\.json"):
-        publish(results, "round", {}, merge=tmp_path / "wrong.json")
-    assert not (tmp_path / "round.md").exists()
+        publish(results, {}, merge=tmp_path / "wrong.json")
+    assert not (tmp_path / "sums.md").exists()
 
 
 def test_the_digits_page_says_whether_its_goals_are_met():

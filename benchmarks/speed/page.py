@@ -1,0 +1,100 @@
+"""docs/results/speed.md, from the measurements that are kept."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import results
+
+from speed.case import OURS, Case
+from speed.measurements import Entry, Key, SideTimes
+
+INTRODUCTION = (
+    "Written by `python -m benchmarks --write` from [speed.json](speed.json). Ours and its peers do the same work on "
+    "the same data with the same network, and take turns in one process, so that both meet the same machine. Before "
+    "the clock runs, every side does the same work once more, and the losses are compared: a side that skips work is "
+    "refused. A ratio is a side's median time over ours, and quartiles are those over turns. The inputs are "
+    "synthetic: no side's time depends on what they show."
+)
+NOTES = (
+    "- **Precision** is that of both sides. On a GPU *tf32* is set by torch's own switches, and *bf16* is autocast at "
+    "the peers. Where ours has no setting for a precision, its row is missing.",
+    "- **Noise** is drawn and added by all sides, but small (a noise multiplier of 1e-6), so that losses can be "
+    "compared.",
+    "- **Memory** is the most that a side held at once on the GPU, beyond what was there before it.",
+)
+
+
+def render_page(entries: Mapping[Key, Entry], cases: Mapping[str, Case]) -> str:
+    """Return the page: the goals, then one section for each case that was measured."""
+    known = [entry for entry in entries.values() if entry.case in cases]
+    lines = ["# How fast it is", "", INTRODUCTION, "", *NOTES, "", "## Goals", "", *_goals(known, cases)]
+    for case in cases.values():
+        if mine := [entry for entry in known if entry.case == case.name]:
+            lines += ["", f"## {case.title}", "", *_section(case, mine)]
+    if left := [f"`{case.name}`" for case in cases.values() if all(entry.case != case.name for entry in known)]:
+        lines += ["", "## Not measured yet", "", f"{', '.join(left)}."]
+    return "\n".join([*lines, ""])
+
+
+def _goals(entries: Iterable[Entry], cases: Mapping[str, Case]) -> Iterator[str]:
+    yield "Each ratio is the fastest peer's time over ours, both in the same precision."
+    yield from ("", "| | precision | measured | goal | |", "|---|---|---:|---:|---|")
+    for case in cases.values():
+        for device, goal in case.goals.items():
+            where = f"{case.title}: on {results.DEVICES[device]}"
+            found = [entry for entry in entries if (entry.case, entry.device) == (case.name, device)]
+            ratios = {entry.precision: ratio for entry in found if (ratio := _least_ratio(entry)) is not None}
+            if not ratios:
+                yield f"| {where} | – | – | ≥ {goal:g}× | not measured |"
+            for precision, ratio in ratios.items():
+                yield f"| {where} | {precision} | {ratio:.1f}× | ≥ {goal:g}× | {results.verdict(ratio >= goal)} |"
+
+
+def _least_ratio(entry: Entry) -> float | None:
+    mine, peers = _our_side(entry), [side for side in entry.sides if side.name != OURS and side.seconds]
+    return None if mine is None or not peers else min(side.median for side in peers) / mine.median
+
+
+def _our_side(entry: Entry) -> SideTimes | None:
+    return next((side for side in entry.sides if side.name == OURS and side.seconds), None)
+
+
+def _section(case: Case, entries: list[Entry]) -> Iterator[str]:
+    if case.peers:
+        yield from (case.peers, "")
+    for number, entry in enumerate(entries):
+        yield from [""] * bool(number)
+        work = case.describe(entry.size) if entry.size else ""
+        yield f"**On {results.DEVICES[entry.device]}, {entry.precision}.** {work}".rstrip()
+        yield from ("", "| | precision | median | quartiles | ratio | loss: before → after | memory |")
+        yield "|---|---|---:|---:|---:|---:|---:|"
+        mine = _our_side(entry)
+        for side in entry.sides:
+            if side.seconds:
+                yield _row(side, mine)
+        yield from ("", _provenance(entry))
+
+
+def _row(side: SideTimes, mine: SideTimes | None) -> str:
+    quartiles = side.quartiles
+    spread = "–" if quartiles is None else f"{_time(quartiles[0])} to {_time(quartiles[1])}"
+    ratio = "–" if mine is None else f"{side.median / mine.median:.2f}"
+    losses = "–" if side.losses is None else " → ".join(f"{loss:.4g}" for loss in side.losses)
+    memory = "–" if side.memory is None else f"{side.memory / 1e9:.2f} GB"
+    scaled = "" if side.scale == 1 else f" (× {side.scale:g})"
+    return (
+        f"| {side.name}{scaled} | {side.precision} | {_time(side.median)} | {spread} | {ratio} | {losses} | {memory} |"
+    )
+
+
+def _provenance(entry: Entry) -> str:
+    turns = min((len(side.seconds) for side in entry.sides), default=0)
+    parts = [results.provenance(entry.machine, entry.versions)]
+    if turns and not entry.note:
+        parts.append(f"{turns} turns" + ("" if turns >= entry.turns else f" of {entry.turns}: unfinished") + ".")
+    parts += [f"Measured on {entry.date}."] * bool(entry.date)
+    parts += [] if entry.load is None else [f"Load {entry.load:.1f}."]
+    return " ".join([*parts, *([entry.note] if entry.note else [])])
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
