@@ -102,6 +102,8 @@ CASES = (
         precisions=ON_GPU,
         tolerance=0.25,  # every side drops other units out
         goals={"cuda": 60.0},
+        against="pfl",
+        most_seconds={"cuda": 0.008},
         peers="pfl 0.6 in its own simulation, and a plain loop of PyTorch over the clients.",
     ),
     Case(
@@ -121,6 +123,7 @@ CASES = (
         sides=_sides(resnet18, _images, 0.003, clip=0.2),
         precisions=ON_GPU,
         goals={"cpu": 1.0, "cuda": 8.0},
+        most_seconds={"cuda": 0.28},
     ),
     Case(
         name="dp_fedsam_resnet18",

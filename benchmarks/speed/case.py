@@ -58,6 +58,8 @@ class Case:
             `is_exact`.
         is_exact: Whether the sides must give the same number, rather than make the same progress.
         goals: The least ratio that is wanted, by device.
+        against: How the names of the peers begin that the goals are about; all of them if it is empty.
+        most_seconds: How long ours may take at most, by device.
         peers: What the page says of the peers.
     """
 
@@ -71,6 +73,8 @@ class Case:
     tolerance: float = 0.15
     is_exact: bool = False
     goals: Mapping[str, float] = field(default_factory=dict)
+    against: str = ""
+    most_seconds: Mapping[str, float] = field(default_factory=dict)
     peers: str = ""
 
     def describe(self, size: Size) -> str:

@@ -34,6 +34,7 @@ CASES = (
         precisions=ON_GPU,
         checked=1,
         goals={"cpu": 1.0, "cuda": 8.0},
+        against="opacus",
         peers=PEERS,
     ),
     Case(
@@ -49,6 +50,7 @@ CASES = (
         precisions=ON_GPU,
         checked=1,
         goals={"cpu": 10.0, "cuda": 8.0},
+        against="opacus",
         peers=PEERS,
     ),
 )

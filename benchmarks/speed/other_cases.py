@@ -8,18 +8,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import accounting
 import numpy as np
-import secagg
+from numpy.typing import NDArray
 
-from discreet.secure_sums.secagg.ring_vectors import Vector
-from discreet.secure_sums.secagg.session_terms import Terms
 from speed.case import OURS, Case, Contestant, Setting, Sides
 
 EPSILON = 2.0
 
 
 def _epsilon_sides(setting: Setting) -> Sides:
+    import accounting  # here and below: a machine with a GPU may not have what these cases need
+
     case = accounting.Training(0.01, setting.size["steps"])
     found: Sides = {OURS: lambda: _answer_contestant(lambda: accounting.ours(case))}
     if find_spec("dp_accounting") is not None:
@@ -32,6 +31,8 @@ def _epsilon_sides(setting: Setting) -> Sides:
 
 
 def _calibration_sides(setting: Setting) -> Sides:
+    import accounting
+
     case = accounting.Training(0.01, setting.size["steps"])
     found: Sides = {OURS: lambda: _answer_contestant(lambda: accounting.our_noise(case, EPSILON))}
     if find_spec("dp_accounting") is not None:
@@ -55,6 +56,8 @@ def _answer_contestant(compute: Callable[[], float]) -> Contestant:
 
 
 def _secure_sides(setting: Setting) -> Sides:
+    import secagg
+
     rng = np.random.default_rng(0)
     clients, length = setting.size["clients"], setting.size["length"]
     vectors = [rng.integers(0, 2**20, length, dtype=np.int64) for _ in range(clients)]
@@ -64,15 +67,21 @@ def _secure_sides(setting: Setting) -> Sides:
     return found
 
 
-def _secure_sum(vectors: list[Vector]) -> Contestant:
+def _secure_sum(vectors: list[NDArray[np.int64]]) -> Contestant:
     """A round with everything: masks, packing, parsing, consistency, shares and unmasking; it checks its own sum."""
+    import secagg
+
+    from discreet.secure_sums.secagg.session_terms import Terms
+
     terms = Terms.choose(clients=len(vectors), length=len(vectors[0]), bits=secagg.BITS, rounds=1000)
     session, numbers = secagg.Session(terms), iter(range(1000))
     return Contestant(lambda: session.round(next(numbers), vectors))
 
 
-def _flower_sum(vectors: list[Vector]) -> Contestant:
+def _flower_sum(vectors: list[NDArray[np.int64]]) -> Contestant:
     """Masks, sums and packing of two rounds, the second without one client, by Flower's own functions: half of it."""
+    import secagg
+
     return Contestant(secagg.flower(vectors), scale=0.5)
 
 

@@ -1,5 +1,6 @@
 """Measure a case: all sides take turns in one process, after each did the same work and its loss was compared."""
 
+import gc
 import math
 import os
 import time
@@ -120,6 +121,8 @@ def _check_side(
 def _reset_memory(device: str) -> int | None:
     if device != "cuda":
         return None
+    gc.collect()
+    torch.cuda.empty_cache()  # blocks are sized by the memory that is free
     torch.cuda.reset_peak_memory_stats()
     return torch.cuda.memory_allocated()
 

@@ -143,7 +143,7 @@ def test_the_page_is_made_from_what_is_kept(kept_results: Path, capsys: pytest.C
     assert main(["--write", "--turns", "3"]) == 0
     page = kept_results.with_suffix(".md").read_text()
     assert "3 clients rest." in page
-    assert "| Nothing: on a GPU | – | – | ≥ 8× | not measured |" in page
+    assert "| Nothing: on a GPU | all peers | – | – | ≥ 8× | not measured |" in page
     assert "| discreet | float32 |" in page
     assert "| 1.00 | 2 → 1 | – |" in page
     assert "3 turns." in page
@@ -154,7 +154,26 @@ def test_the_page_is_made_from_what_is_kept(kept_results: Path, capsys: pytest.C
     assert main(["--page"]) == 0
     page = kept_results.with_suffix(".md").read_text()
     assert "| peer | float32 | 20 s | 15 s to 25 s | 10.00 | 2 → 1 | – |" in page
-    assert "| Nothing: on a CPU | float32 | 10.0× | ≥ 0× | met |" in page
+    assert "| Nothing: on a CPU | all peers | float32 | 10.0× | ≥ 0× | met |" in page
+
+
+def test_goals_are_counted_in_each_precision_and_for_the_fastest_of_each_side():
+    modules = load("measurements")
+
+    def entry(precision: str, ours: float, fast: float, slow: float) -> Any:
+        times = {"discreet": ours, "peer fast": fast, "other": slow}
+        sides = [modules.SideTimes(name, precision, [seconds]) for name, seconds in times.items()]
+        given = {"case": "nothing", "device": "cuda", "precision": precision, "size": {"clients": 3}, "turns": 1}
+        return modules.Entry(**given, machine="", versions={}, code=None, date="", load=None, sides=sides)
+
+    case = counting_case({}, goals={"cuda": 8.0}, against="peer", most_seconds={"cuda": 0.5})
+    entries = {each.key: each for each in (entry("float32", 2.0, 20.0, 4.0), entry("bf16", 0.5, 10.0, 4.0))}
+    page = load("page").render_page(entries, {"nothing": case})
+    assert "| peer | float32 | 10.0× | ≥ 8× | met |" in page
+    assert "| peer | bf16 | 20.0× | ≥ 8× | met |" in page
+    assert "| peer | fastest of each | 20.0× | ≥ 8× | met |" in page
+    assert "| – | float32 | 2 s | ≤ 500 ms | **missed** |" in page
+    assert "| – | bf16 | 500 ms | ≤ 500 ms | met |" in page
 
 
 def test_what_was_measured_elsewhere_is_taken_over(kept_results: Path, tmp_path: Path):
