@@ -52,7 +52,7 @@ RELEASE = Release(event=NOISE, unit="example", view="server", relation="add_or_r
 RANGES = {"age": {"min": 0, "max": 100}, "back": {"values": ["no", "yes"]}}
 PRIVACY = {"unit": "example", "against": "server", "epsilon": 2, "delta": 1e-4}
 LOOP = {"rounds": 1, "out": "new", "ledger": None, "resume": None, "key_dir": None, "data_dir": None, "seed": 1}
-FLAGS = {"accept_data_ranges": False, "as_far_as_it_goes": False}
+FLAGS = {"accept_data_ranges": False, "as_far_as_it_goes": False, "profile": False}
 VALID: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {  # each function with arguments that it takes
     "load": (discreet.load, {"directory": "run", "module": None, "data_dir": None, "trust": False}),
     "audit_run": (
