@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +21,7 @@ from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
 from speed.case import Contestant, Setting
 from speed.networks import MakeNetwork, checked_loss, seeded_network
-from speed.precision import our_settings, peer_autocast
+from speed.precision import is_offered_by_ours, peer_autocast, simulation_settings
 
 NOISE = 1e-6  # noise multiplier: drawn and added as any other, and too small to hide that a side skips work
 
@@ -57,15 +58,16 @@ class LocalWork:
 
 def ours(make: MakeNetwork, data: Federation, work: LocalWork, setting: Setting) -> Callable[[], Contestant] | None:
     """Return our side: the round of the training loop, without its files. None if ours has not this precision."""
-    settings = our_settings(setting.precision)
-    return None if settings is None else lambda: _our_contestant(make, data, work)
+    if not is_offered_by_ours(setting.precision):
+        return None
+    return lambda: _our_contestant(make, data, work, simulation_settings(setting.precision))
 
 
-def _our_contestant(make: MakeNetwork, data: Federation, work: LocalWork) -> Contestant:
+def _our_contestant(make: MakeNetwork, data: Federation, work: LocalWork, settings: dict[str, Any]) -> Contestant:
     module = seeded_network(make).to(data.inputs.device)
     params = {name: value.detach().clone() for name, value in module.named_parameters() if value.requires_grad}
     algorithm, population, key = work.algorithm().for_population(data.population), data.population, RunKey.generate()
-    simulation = Simulation(algorithm, data, SupervisedModule(module, "classification").loss, key)
+    simulation = Simulation(algorithm, data, SupervisedModule(module, "classification").loss, key, **settings)
     state, rounds = [algorithm.init(params)], iter(range(10**9))
     engine = EmbeddedEngine(simulation, fitting_block_size(simulation, algorithm.broadcast(state[0], 0)))
 

@@ -17,7 +17,7 @@ from discreet.randomness.streams import RunKey
 from speed.averaging import NOISE
 from speed.case import OURS, Contestant, Setting, Sides
 from speed.networks import MakeNetwork, checked_loss, seeded_network
-from speed.precision import our_settings, peer_autocast
+from speed.precision import is_offered_by_ours, our_context, peer_autocast
 
 MODES = ("hooks", "ghost", "functorch")  # of Opacus
 CLIP = 1.0
@@ -35,8 +35,8 @@ class PrivateWork:
 def sides(make: MakeNetwork, data: Federation, work: PrivateWork, setting: Setting) -> Sides:
     """Return ours, the plain loop and, where it is installed, Opacus in each of its modes."""
     found: Sides = {}
-    if our_settings(setting.precision) is not None:
-        found[OURS] = lambda: _ours(make, data, work)
+    if is_offered_by_ours(setting.precision):
+        found[OURS] = lambda: _ours(make, data, work, setting.precision)
     found["plain loop"] = lambda: _plain_loop(make, data, work, setting)
     if find_spec("opacus") is not None:
         for mode in MODES:
@@ -44,7 +44,7 @@ def sides(make: MakeNetwork, data: Federation, work: PrivateWork, setting: Setti
     return found
 
 
-def _ours(make: MakeNetwork, data: Federation, work: PrivateWork) -> Contestant:
+def _ours(make: MakeNetwork, data: Federation, work: PrivateWork, precision: str) -> Contestant:
     """Every call starts at the same weights, as a round does; the loss is that after the last call."""
     module, device = seeded_network(make).to(data.inputs.device), data.inputs.device
     params = {name: value.detach().clone() for name, value in module.named_parameters()}
@@ -66,7 +66,8 @@ def _ours(make: MakeNetwork, data: Federation, work: PrivateWork) -> Contestant:
     def run() -> None:
         number = next(rounds)
         rows = key.rows(number, b"", everyone, device)
-        last[0] = trainer.train(loss, Broadcast(number, params, {}), data.block(everyone), rows)
+        with our_context(precision, device):
+            last[0] = trainer.train(loss, Broadcast(number, params, {}), data.block(everyone), rows)
 
     def mean_loss() -> float:
         models = (

@@ -15,8 +15,8 @@ INTRODUCTION = (
     "synthetic: no side's time depends on what they show."
 )
 NOTES = (
-    "- **Precision** is that of both sides. On a GPU *tf32* is set by torch's own switches, and *bf16* is autocast at "
-    "the peers. Where ours has no setting for a precision, its row is missing.",
+    "- **Precision** is that of both sides. On a GPU the peers follow torch's own switches for *tf32*, and autocast "
+    "for *bf16*; ours follows its setting `precision`. Where a side can't compute in a precision, its row is missing.",
     "- **Noise** is drawn and added by all sides, but small (a noise multiplier of 1e-6), so that losses can be "
     "compared.",
     "- **Memory** is the most that a side held at once on the GPU, beyond what was there before it.",
