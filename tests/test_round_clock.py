@@ -1,6 +1,7 @@
 """A clock divides a round into phases without overlap, and asks for no moment before it has passed."""
 
 import pytest
+import torch
 
 from discreet.round_clock import NO_CLOCK, Moments, PhaseClock
 from discreet.round_phases import Phase
@@ -97,3 +98,29 @@ def test_the_clock_that_measures_nothing_returns_nothing():
         pass
     NO_CLOCK.end_round()
     assert NO_CLOCK.read() == []
+
+
+@pytest.mark.cuda
+def test_on_a_gpu_phases_are_measured_without_waiting_for_it():
+    """torch raises an error where the host waits; the phases inside a recorded graph have no times of their own."""
+    clock, values = PhaseClock.for_device("cuda"), torch.randn(2000, 2000, device="cuda")
+    products = [values @ values for _ in range(2)]  # loads the kernels
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(3):
+            clock.begin_round()
+            with clock.phase(Phase.TRAINING):
+                products = [values @ values for _ in range(20)]
+            clock.end_round()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    rounds = clock.read()
+    assert len(rounds) == 3
+    assert all(Phase.TRAINING in found for found in rounds)
+    graph = torch.cuda.CUDAGraph()
+    clock.begin_round()
+    with torch.cuda.graph(graph), clock.phase(Phase.DATA):
+        products[0].add_(1.0)
+    clock.end_round()
+    assert Phase.DATA not in clock.read()[-1]
