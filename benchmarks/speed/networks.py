@@ -146,12 +146,14 @@ def seeded_network(make: MakeNetwork) -> nn.Module:
         return make()
 
 
-def image_federation(sizes: tuple[int, ...], shape: tuple[int, ...], classes: int, device: str) -> Federation:
-    """Random inputs around one centre for each class, so that a model learns from them."""
+def image_federation(
+    sizes: tuple[int, ...], shape: tuple[int, ...], classes: int, device: str, strength: float = 0.5
+) -> Federation:
+    """Random inputs around one centre for each class, `strength` deviations away: a model learns from them."""
     generator = torch.Generator().manual_seed(SEED)
     targets = torch.randint(classes, (sum(sizes),), generator=generator)
     centres = torch.randn(classes, *shape, generator=generator)
-    inputs = torch.randn(sum(sizes), *shape, generator=generator).add_(centres[targets], alpha=0.5)
+    inputs = torch.randn(sum(sizes), *shape, generator=generator).add_(centres[targets], alpha=strength)
     return Federation(inputs, targets, sizes).move_to(torch.device(device))
 
 
@@ -166,8 +168,9 @@ def text_federation(sizes: tuple[int, ...], length: int, words: int, classes: in
 
 
 def checked_loss(module: nn.Module, params: Params, data: Federation) -> float:
-    """Return the loss of these weights on the first examples, in float32 and without dropout."""
-    inputs, targets = data.inputs[:CHECKED_EXAMPLES], data.targets[:CHECKED_EXAMPLES]
+    """Return the loss of these weights on examples of all clients, in float32 and without dropout."""
+    every = max(1, len(data.targets) // CHECKED_EXAMPLES)
+    inputs, targets = data.inputs[::every], data.targets[::every]
     was_training = module.training
     module.eval()
     with torch.no_grad():
