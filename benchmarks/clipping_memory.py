@@ -21,7 +21,7 @@ from typing import Any
 
 import results
 import torch
-from dp_sgd import network
+from speed.networks import papernot_cnn, resnet18
 from torch import Tensor, nn
 
 SGD, OURS, WHOLE, OPACUS, BEFORE = "sgd", "discreet", "discreet, batch in one piece", "opacus ghost", "before"
@@ -63,13 +63,6 @@ class Transformer(nn.Module):
         return outputs
 
 
-def residual_network() -> nn.Module:
-    """ResNet-18 with group normalisation for images of 32 by 32: 11,173,962 parameters."""
-    from discreet.models.networks.residual_blocks import PixelMean, residual_layers
-
-    return nn.Sequential(*residual_layers(3), PixelMean(), nn.Linear(512, CLASSES))
-
-
 def images(*form: int) -> Callable[[int], Tensor]:
     return lambda count: torch.randn(count, *form)
 
@@ -86,8 +79,8 @@ class Case:
 
 
 CASES = {
-    "cnn": Case(network, images(1, 28, 28), 10, (256,), (256,)),
-    "resnet18": Case(residual_network, images(3, 32, 32), 1, (32,), (512, 4096)),
+    "cnn": Case(papernot_cnn, images(1, 28, 28), 10, (256,), (256,)),
+    "resnet18": Case(resnet18, images(3, 32, 32), 1, (32,), (512, 4096)),
     "transformer": Case(Transformer, lambda count: torch.randint(WORDS, (count, LENGTH)), 2, (128,), (512,)),
 }
 
