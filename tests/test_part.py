@@ -93,7 +93,13 @@ def test_a_part_cannot_be_changed() -> None:
 def every_part() -> list[type]:
     """Return all parts of the package, found by importing all its modules."""
     found = {}
-    absent = () if importlib.util.find_spec("flwr") else ("discreet.engines.flower",)  # it comes with an extra
+    needed = {  # by packages that are not installed everywhere
+        "flwr": ("discreet.engines.flower",),
+        "triton": tuple(
+            f"discreet.client_layers.{name}" for name in ("kernel_launch", "kernel_trial", "triton_kernels")
+        ),
+    }
+    absent = tuple(name for package in needed if not importlib.util.find_spec(package) for name in needed[package])
     for module in pkgutil.walk_packages(discreet.__path__, "discreet."):
         if module.name.startswith(absent):
             continue
