@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from discreet.algorithms.algorithm import Algorithm
-from discreet.algorithms.mechanisms import AdaptiveGaussian, Gaussian
+from discreet.algorithms.mechanisms import AdaptiveGaussian, Gaussian, LocalNoise
 from discreet.algorithms.message_sizes import message_bits
 from discreet.algorithms.recipes.shared_noise import distributed_noise
 from discreet.algorithms.sparsifiers import AllCoordinates, PublicTopK, RandomK, ServerTopK, TopK
@@ -42,6 +42,11 @@ def test_a_rotation_is_over_a_power_of_two_and_all_of_it_is_sent(rotated: bool, 
 def test_double_precision_takes_twice_the_bits() -> None:
     doubles = {name: value.double() for name, value in TWENTY.items()}
     assert message_bits(Algorithm(trainer=TRAINER), doubles) == (64 * 20, 64 * 20)
+
+
+def test_clients_with_noise_of_their_own_send_single_precision() -> None:
+    mechanism = LocalNoise(kind="local_laplace", clip_norm=1.0, noise_multiplier=(0.5, 0.7))
+    assert message_bits(Algorithm(trainer=TRAINER, mechanism=mechanism), TWENTY) == (32 * 20, 32 * 20)
 
 
 def test_an_adaptive_clip_sends_a_flag_beside_the_update() -> None:

@@ -287,7 +287,7 @@ class Algorithm:
     @property
     def may_send_doubles(self) -> bool:
         """Whether uploads in clear may be doubles: where only their sum has enough noise (docs/notes/numerics.md)."""
-        shared = self.mechanism.upload_noise() is not None and not self.mechanism.is_local
+        shared = not self.mechanism.is_local and self.mechanism.upload_noise() is not None
         return self.mechanism.unit == "example" or (shared and self.mechanism.integer_shares is None)
 
     def update_sums(self, round: int, population: Population | None = None) -> UpdateSums:
