@@ -2,17 +2,19 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import tomlkit
+import tomlkit.items
 from pydantic import TypeAdapter, ValidationError
 
 from discreet.errors import InvalidInput
 from discreet.validation_errors import describe_file_error
 
 T = TypeVar("T")
+LONG = 1000  # members of a list, from which on its integers are written at once
 NAME_PART = re.compile(r""" *("[^"]*"|'[^']*'|[^.="']+) *""")
 SETTING = re.compile(rf"(?P<name>{NAME_PART.pattern}(?:\.{NAME_PART.pattern})*)=(?P<value>.*)", re.DOTALL)
 
@@ -96,10 +98,20 @@ def _parse_value(text: str) -> Any:
         return text
 
 
+def _write_numbers(numbers: Sequence[int]) -> tomlkit.items.Item:
+    """Write a list of integers at once, as tomlkit would write it, whose time grows as the square of a list's length.
+
+    An item of tomlkit with a text of its own is an integer.
+    """
+    return tomlkit.items.Integer(0, tomlkit.items.Trivia(), f"[{', '.join(map(str, numbers))}]")
+
+
 def _without_none(value: Any) -> Any:
     match value:
         case Mapping():
             return {str(key): _without_none(item) for key, item in value.items() if item is not None}
+        case list() | tuple() if len(value) > LONG and set(map(type, value)) == {int}:
+            return _write_numbers(value)
         case list() | tuple():
             return [_without_none(item) for item in value]
         case _:
