@@ -20,6 +20,7 @@ from discreet.errors import UnsoundCombination
 from discreet.lazy_torch import Tensor, torch
 from discreet.params import Params, count_values, unflatten
 from discreet.randomness.noise_types import check_noise_types
+from discreet.randomness.philox import PhiloxStreams
 from discreet.randomness.purposes import Purpose, stream_name
 from discreet.randomness.secret_streams import SecretRows
 from discreet.randomness.torch_seed import seed_torch
@@ -85,7 +86,7 @@ class RunKey:
 
     def generator(self, purpose: Purpose, *numbers: int | str) -> torch.Generator:
         """Return a generator on the host for decisions of the run itself, such as who joins or how a model starts."""
-        return _build_generator(self.secret, stream_name(purpose, numbers), torch.device("cpu"))
+        return _build_generator(self.secret, stream_name(purpose, numbers))
 
     def rows(self, round: int, digest: bytes, clients: Sequence[int], device: torch.device) -> SimulatedRows:
         """Return the streams of simulated clients in one round and broadcast."""
@@ -103,7 +104,11 @@ class RunKey:
 
 @dataclass(frozen=True)
 class SimulatedRows:
-    """Streams of torch's generators: fast and reproducible, but not secret enough for a real client's data."""
+    """Streams of Philox and torch's generators: fast and reproducible, but not secret enough for a real client's data.
+
+    Numbers that decide who joins, and keys of integer noise, are words of Philox, of many clients at once. Long vectors
+    of noise are drawn by torch.
+    """
 
     secret: bytes = field(repr=False)
     name: tuple[int | str, ...]
@@ -120,9 +125,20 @@ class SimulatedRows:
         """Return a context in which a network's own draws (such as dropout) come from the block's stream."""
         return seed_torch(_derive_seed(self.secret, (*self.name, Purpose.NETWORK.value, *self.clients)), self.device)
 
-    def generators(self, device: torch.device, *kind: str) -> list[torch.Generator]:
-        """Return one generator per client, at the beginning of its stream."""
-        return [_build_generator(self.secret, (*self.name, client, *kind), device) for client in self.clients]
+    def words(self, person: bytes) -> PhiloxStreams:
+        """Return each client's stream of words, at its beginning. Two `person`s of BLAKE2b have unrelated streams."""
+        return PhiloxStreams(_derive(self.secret, self.name, person), self.clients)
+
+    def generators(self) -> list[torch.Generator]:
+        """Return one generator per client, at the beginning of its stream of noise.
+
+        Its seed or its state are words of another stream than the numbers, or the noise would repeat those.
+        """
+        words, count = self.words(b"discreet noise"), len(self.clients)
+        if self.device.type != "cpu":
+            seeds = words.words([1] * count)[:, 0].view(np.int64).tolist()
+            return [torch.Generator(self.device).manual_seed(seed) for seed in seeds]
+        return [_build_twister(row) for row in words.words([WORDS // 2] * count).astype("<u8", copy=False).view("<u4")]
 
 
 @dataclass(frozen=True)
@@ -133,12 +149,11 @@ class SimulatedStreams:
 
     @cached_property
     def _on_device(self) -> list[torch.Generator]:
-        # Another seed than the host's, or the noise would repeat its numbers.
-        return self.rows.generators(self.rows.device, "normal")
+        return self.rows.generators()
 
     @cached_property
-    def _on_host(self) -> list[torch.Generator]:
-        return self.rows.generators(torch.device("cpu"))
+    def _on_host(self) -> PhiloxStreams:
+        return self.rows.words(b"discreet numbers")
 
     def normal(self, like: Params) -> Params:
         return self._draw(like, lambda row, generator: row.normal_(generator=generator))
@@ -159,8 +174,8 @@ class SimulatedStreams:
 
     def _draw_integers(self, like: Params, draw: Callable[..., Any]) -> Params:
         """Draw integers on the host, by numpy, under the next key of each client's stream."""
-        keys = [torch.randint(256, (32,), dtype=torch.uint8, generator=generator) for generator in self._on_host]
-        return draw_noise_shares(like, [key.numpy().tobytes() for key in keys], draw, self.rows.device)
+        keys = self._on_host.words([4] * len(self.rows.clients)).astype("<u8", copy=False)
+        return draw_noise_shares(like, [key.tobytes() for key in keys], draw, self.rows.device)
 
     def _draw(self, like: Params, draw: Callable[[Tensor, torch.Generator], object]) -> Params:
         check_noise_types(like)
@@ -174,11 +189,7 @@ class SimulatedStreams:
         return {name: drawn[name] for name in like}
 
     def uniform(self, sizes: Sequence[int]) -> Tensor:
-        width = max(sizes)
-        numbers = torch.full((len(sizes), width), 2.0, dtype=torch.float64)
-        for row, size, generator in zip(numbers, sizes, self._on_host, strict=True):
-            (row if size == width else row[:size]).uniform_(generator=generator)
-        return numbers
+        return torch.from_numpy(self._on_host.doubles(sizes))
 
 
 def params_digest(params: Params) -> bytes:
@@ -210,19 +221,20 @@ def _header_and_bytes(params: Params) -> tuple[bytes, Tensor]:
     return head.encode(), torch.cat([params[name].detach().reshape(-1).view(torch.uint8) for name in names])
 
 
-def _build_generator(secret: bytes, name: tuple[object, ...], device: torch.device) -> torch.Generator:
-    """Return a generator for this name.
+def _build_generator(secret: bytes, name: tuple[object, ...]) -> torch.Generator:
+    """Return a generator on the host for this name."""
+    return _build_twister(np.frombuffer(hashlib.shake_256(_derive(secret, name)).digest(4 * WORDS), dtype="<u4"))
 
-    On the host, torch seeds a generator by 32 bits, so that some of 100,000 streams would coincide; therefore the whole
+
+def _build_twister(words: np.ndarray[Any, np.dtype[np.uint32]]) -> torch.Generator:
+    """Return a generator on the host whose state is these 624 words.
+
+    torch seeds a generator on the host by 32 bits, so that some of 100,000 streams would coincide; therefore the whole
     state is set. A generator on a GPU takes a seed of 64 bits.
     """
-    generator = torch.Generator(device=device)
-    if device.type != "cpu":
-        return generator.manual_seed(_derive_seed(secret, name))
-    words = np.frombuffer(hashlib.shake_256(_derive(secret, name)).digest(4 * WORDS), dtype="<u4")
     state = _unused_state().copy()
     state[24 : 24 + 8 * WORDS].view("<u8")[:] = words
-    return generator.set_state(torch.from_numpy(state))
+    return torch.Generator().set_state(torch.from_numpy(state))
 
 
 @cache
@@ -242,5 +254,5 @@ def _derive_seed(secret: bytes, name: tuple[object, ...]) -> int:
     return int.from_bytes(_derive(secret, name)[:8], "little", signed=True)
 
 
-def _derive(secret: bytes, name: tuple[object, ...]) -> bytes:
-    return hashlib.blake2b(repr(name).encode(), key=secret[:64], digest_size=32).digest()
+def _derive(secret: bytes, name: tuple[object, ...], person: bytes = b"") -> bytes:
+    return hashlib.blake2b(repr(name).encode(), key=secret[:64], person=person, digest_size=32).digest()

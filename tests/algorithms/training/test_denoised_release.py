@@ -59,7 +59,7 @@ def by_hand(trainer: DenoisedRelease, *, examples: int) -> tuple[list[torch.Tens
 
 def test_the_state_walks_on_noisy_sums_and_the_clean_ones_are_sent():
     clean, _ = by_hand(TRAINER, examples=6)
-    assert torch.allclose(update(TRAINER), -2.0 / 6 * torch.stack(clean).sum(dim=0), rtol=1e-4)
+    assert torch.allclose(update(TRAINER), -2.0 / 6 * torch.stack(clean).sum(dim=0), rtol=1e-4, atol=1e-6)
 
 
 def test_given_the_noisy_sums_one_example_moves_each_clean_one_by_at_most_C():

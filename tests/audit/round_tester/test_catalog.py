@@ -24,7 +24,7 @@ def small_recipe(name: str) -> Algorithm:
 
 
 def attack(name: str, effort: Effort, **more: Any) -> None:
-    for result in attack_round(small_recipe(name), population=CLIENTS, effort=effort, seed=2, **more):
+    for result in attack_round(small_recipe(name), population=CLIENTS, effort=effort, seed=1, **more):
         assert not result.violated, str(result)
         assert 0 < result.lower_bound <= result.claimed_epsilon, str(result)
 

@@ -146,10 +146,12 @@ def test_repetitions_that_can_tell_nothing_apart_are_refused() -> None:
 
 
 def test_a_seed_repeats_an_attack_and_without_one_noise_is_fresh() -> None:
+    """Of the seed 3, which finds something: two attacks that find nothing look alike."""
     (one,), (same,), (other,) = (
         attack(SOUND["own noise"], seed=seed, effort=replace(FEW, repetitions=2000, candidates=2))
-        for seed in (1, 1, None)
+        for seed in (3, 3, None)
     )
+    assert one.lower_bound > 0
     assert one.lower_bound == same.lower_bound
     assert one.lower_bound != other.lower_bound
 
