@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from typing import Any
+
+import numpy as np
 
 from discreet.algorithms.population import Population
 from discreet.algorithms.training.batches import Batches
@@ -55,6 +58,11 @@ class Federation:
     def starts(self) -> tuple[int, ...]:
         """The position of each client's first example in the list of all clients' examples."""
         return (0, *accumulate(self.sizes))[:-1]
+
+    @cached_property
+    def size_array(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The sizes, for work on many clients at once."""
+        return np.array(self.sizes, dtype=np.int64)
 
     def block(self, clients: Sequence[int]) -> Batches:
         """Return the examples of a block of clients, for a local trainer to draw batches from."""

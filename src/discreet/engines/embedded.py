@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.training.batches import round_up_width
 from discreet.algorithms.uploads import Uploads
@@ -43,7 +45,8 @@ class EmbeddedEngine:
 
     def blocks(self, cohort: list[int]) -> Iterator[list[int]]:
         """Group clients of similar size into blocks, so that one large client doesn't pad all others."""
-        ordered = sorted(cohort, key=lambda client: (self.simulation.federation.sizes[client], client))
+        members = np.array(cohort, dtype=np.int64)
+        ordered = members[np.lexsort((members, self.simulation.federation.size_array[members]))].tolist()
         for first in range(0, len(ordered), self.block_size):
             yield ordered[first : first + self.block_size]
 

@@ -224,6 +224,8 @@ class Simulation:
 
     def weights(self, clients: list[int]) -> torch.Tensor:
         """Return the weight of each of these clients in the sum, which is public."""
+        if self.algorithm.weighting == "uniform":  # without a list of all clients for every block
+            return torch.ones(len(clients), dtype=torch.float64, device=self.device)
         every = self.algorithm.weights(self.population)
         return torch.tensor([every[client] for client in clients], dtype=torch.float64, device=self.device)
 

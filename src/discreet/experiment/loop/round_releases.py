@@ -14,7 +14,8 @@ def planned_releases(job: Job, round: int, *, shared: bool) -> list[Release]:
     """
     known = job.algorithm.sampling.public_cohort(job.population, round)
     there, left = range(job.population.clients) if known is None else known, job.spent_clients(round)
-    return releases_of_round(job, round, [client for client in there if client not in left], shared=shared)
+    payers = [client for client in there if client not in left] if left else there
+    return releases_of_round(job, round, payers, shared=shared)
 
 
 def releases_of_round(
