@@ -1,5 +1,6 @@
 """How memory, bytes and time grow with clients, parameters and rounds, and what that says of a million and a billion
-clients: measured here up to ten thousand clients who all join every round, each size in a process of its own.
+clients: measured here up to ten thousand clients who all join every round, and up to a million of whom every tenth
+joins, each size in a process of its own.
 
 What is said of larger numbers is the fitted model's, and the page says so.
 """
@@ -28,6 +29,8 @@ PAGE = results.FOLDER.parent / "scale.md"
 DATA = results.FOLDER / "scale.json"
 INPUTS, CLASSES, EXAMPLES = 20, 10, 10  # of every client
 ROUNDS = 6  # of which the first warms up
+DELTA = 1e-7
+CROWDS = ((100_000, 10_000), (1_000_000, 100_000))  # clients, and how many of them join a round on average
 POPULATIONS = (10_000, 100_000, 1_000_000)
 WIDE, PRECISION = 100_000, 4  # parameters of what is extrapolated, and the bytes of each
 LARGE = ((1_000_000, 1_000), (1_000_000, 10_000), (1_000_000_000, 10_000), (1_000_000_000, 100_000))
@@ -54,12 +57,18 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print the measurements as one object")
     parser.add_argument("--write", action="store_true", help="also write docs/scale.md anew")
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from what is kept")
+    parser.add_argument("--crowds", action="store_true", help="measure large cohorts alone, and keep the rest")
     parser.add_argument("--cell", help=argparse.SUPPRESS)
+    parser.add_argument("--crowd", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.cell:
-        print(json.dumps(run(Cell(*json.loads(options.cell)))))
+    if options.cell or options.crowd:
+        found = run(Cell(*json.loads(options.cell))) if options.cell else run_crowd(*json.loads(options.crowd))
+        print(json.dumps(found))
         return
-    entry = json.loads(DATA.read_text()) if options.page else measure()
+    if options.page or options.crowds:
+        entry = json.loads(DATA.read_text()) | ({} if options.page else {"crowds": measure_crowds()})
+    else:
+        entry = measure()
     if options.write:
         DATA.write_text(json.dumps(entry, indent=2) + "\n")
     if options.write or options.page:
@@ -68,13 +77,7 @@ def main() -> None:
 
 
 def measure() -> results.Entry:
-    cells = []
-    for cell in CELLS:
-        ran = subprocess.run(
-            [sys.executable, "-W", "ignore", __file__, "--cell", json.dumps(cell)], check=True, capture_output=True
-        )
-        cells.append(json.loads(ran.stdout))
-        print(cells[-1], file=sys.stderr)
+    cells = [_in_a_process("--cell", cell) for cell in CELLS]
     return {
         "machine": results.machine(),
         "versions": results.versions("discreet", "torch"),
@@ -82,7 +85,29 @@ def measure() -> results.Entry:
         "cells": cells,
         "populations": [_population(size) for size in POPULATIONS],
         "ray": _ray(),
+        "crowds": measure_crowds(),
     }
+
+
+def measure_crowds() -> dict[str, Any]:
+    import torch
+
+    return {
+        "threads": torch.get_num_threads(),
+        "versions": results.versions("discreet", "torch"),
+        "load": os.getloadavg()[0],
+        "cells": [_in_a_process("--crowd", crowd) for crowd in CROWDS],
+        "load_after": os.getloadavg()[0],
+    }
+
+
+def _in_a_process(option: str, case: Any) -> dict[str, Any]:
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", __file__, option, json.dumps(case)], check=True, capture_output=True
+    )
+    found: dict[str, Any] = json.loads(ran.stdout)
+    print(found, file=sys.stderr)
+    return found
 
 
 def _ray() -> dict[str, Any] | None:
@@ -104,37 +129,63 @@ def run(cell: Cell) -> dict[str, Any]:
 
     hidden = max(1, round((cell.parameters - CLASSES) / (INPUTS + 1 + CLASSES)))
     model = torch.nn.Sequential(torch.nn.Linear(INPUTS, hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, CLASSES))
-    chance = np.random.default_rng(0)
-    inputs = chance.standard_normal((cell.clients * EXAMPLES, INPUTS)).astype(np.float32)
-    clients = d.clients_from_arrays(
-        inputs, chance.integers(0, CLASSES, len(inputs)), sizes=[EXAMPLES] * cell.clients, classes=CLASSES
-    )
     algorithm = d.dp_fedavg(clip_norm=1.0, learning_rate=0.1, batch_size=EXAMPLES, epochs=1)
+    measured = _train(model, algorithm, cell.clients, cell.rounds)
+    sent = message_bits(algorithm, {name: value.detach() for name, value in model.named_parameters()})
+    return cell._asdict() | {
+        "parameters": sum(value.numel() for value in model.parameters()),
+        "up": sent.up // 8,
+        "down": sent.down // 8,
+        **measured,
+    }
+
+
+def run_crowd(clients: int, cohort: int) -> dict[str, Any]:
+    """One run of a linear model, whose rounds each client joins with the same probability."""
+    import torch
+
+    import discreet as d
+
+    algorithm = d.dp_fedavg(
+        clip_norm=1.0, learning_rate=0.1, batch_size=EXAMPLES, epochs=1, sampling_rate=cohort / clients
+    )
+    return {"clients": clients, "cohort": cohort, **_train(torch.nn.Linear(INPUTS, CLASSES), algorithm, clients)}
+
+
+def _train(model: Any, algorithm: Any, clients: int, rounds: int = ROUNDS) -> dict[str, Any]:
+    """The seconds of a round, and the peak of memory, in all and before training."""
+    import discreet as d
+
+    chance = np.random.default_rng(0)
+    inputs = chance.standard_normal((clients * EXAMPLES, INPUTS), dtype=np.float32)
+    task = d.clients_from_arrays(
+        inputs, chance.integers(0, CLASSES, len(inputs)), sizes=[EXAMPLES] * clients, classes=CLASSES
+    )
+    processor: list[float] = []
     before, began = _peak(), time.perf_counter()
     with TemporaryDirectory() as folder:
         trained = d.train(
             model,
-            clients,
-            rounds=cell.rounds,
+            task,
+            rounds=rounds,
             algorithm=algorithm,
-            privacy=d.Privacy(unit="client", against="public", epsilon=8.0, delta=1e-6),
+            privacy=d.Privacy(unit="client", against="public", epsilon=8.0, delta=DELTA),
             out=Path(folder) / "run",
             key_dir=Path(folder) / "keys",
             progress=False,
-            evaluate_every=cell.rounds,
+            evaluate_every=rounds,
+            callbacks=[lambda record: processor.append(time.process_time())],
         )
         seconds = time.perf_counter() - began
-        lines = trained.history
+        each = [line["seconds"] for line in trained.history[1:]]
         kept = {name: (trained.directory / name).stat().st_size for name in ("ledger.jsonl", "rounds.jsonl")}
-    sent = message_bits(algorithm, {name: value.detach() for name, value in model.named_parameters()})
-    return cell._asdict() | {
-        "parameters": sum(value.numel() for value in model.parameters()),
-        "round": statistics.median(line["seconds"] for line in lines[1:]),
+    return {
+        "round": statistics.median(each),
+        "least": min(each),
+        "processor": min(float(seconds) for seconds in np.diff(processor)),
         "seconds": seconds,
         "peak": _peak(),
         "before": before,
-        "up": sent.up // 8,
-        "down": sent.down // 8,
         "kept": kept,
     }
 
@@ -215,8 +266,9 @@ def _lines(entry: results.Entry) -> Iterator[str]:
     yield "# How it scales"
     yield ""
     yield (
-        "`benchmarks/scale.py --write` wrote this page. Measured up to ten thousand clients on one machine; numbers "
-        "for more clients are extrapolated by the model below, and marked as such."
+        "`benchmarks/scale.py --write` wrote this page. Measured on one machine up to ten thousand clients that join "
+        "every round, and up to a million with a linear model; other numbers for more clients are extrapolated by the "
+        "model below, and marked as such."
     )
     yield f"{results.provenance(entry['machine'], entry['versions'])} The load was {entry['load']:.1f} at the end."
     yield ""
@@ -248,6 +300,7 @@ def _lines(entry: results.Entry) -> Iterator[str]:
         "once a block is full."
     )
     yield ""
+    yield from _crowds(entry["crowds"])
     yield "## Rounds"
     yield ""
     yield "| rounds | total, s | s per round | ledger, bytes per round | rounds.jsonl, bytes per round |"
@@ -267,6 +320,30 @@ def _lines(entry: results.Entry) -> Iterator[str]:
     if entry["ray"] is not None:
         yield from _workers(entry["ray"])
     yield from _extrapolation(model, fit_memory(wide), entry["populations"][-1])
+
+
+def _crowds(found: dict[str, Any]) -> Iterator[str]:
+    yield "## Large cohorts of a linear model"
+    yield ""
+    yield (
+        f"{INPUTS} inputs, {CLASSES} classes, {EXAMPLES} examples per client and one local step; every tenth client "
+        f"joins a round, by a coin of its own. By `benchmarks/scale.py --crowds --write`, discreet "
+        f"{found['versions']['discreet']}, with {found['threads']} thread(s); the load was {found['load']:.1f} before "
+        f"and {found['load_after']:.1f} after. Other work on the machine adds to the seconds of a clock, and less to "
+        "those of the processor."
+    )
+    yield ""
+    yield (
+        "| clients | cohort | s per round, median | quickest | processor, s per round | whole run, s | "
+        "peak memory, GB | of that before training |"
+    )
+    yield "|---:|---:|---:|---:|---:|---:|---:|---:|"
+    for cell in found["cells"]:
+        yield (
+            f"| {cell['clients']:,} | {cell['cohort']:,} | {cell['round']:.3g} | {cell['least']:.3g} | "
+            f"{cell['processor']:.3g} | {cell['seconds']:.3g} | {cell['peak'] / 1e9:.2f} | {cell['before'] / 1e9:.2f} |"
+        )
+    yield ""
 
 
 def _workers(found: dict[str, Any]) -> Iterator[str]:
