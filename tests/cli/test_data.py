@@ -34,6 +34,14 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
+def test_one_client_is_counted_in_the_singular(tmp_path: Path, discreet: Discreet):
+    path = tmp_path / "visits.csv"
+    path.write_text("\n".join(["hospital,age,readmitted", *(f"A,{20 + n},{n % 2}" for n in range(60))]))
+    assert "60 examples of 1 client Examples per client" in " ".join(
+        discreet(f"data check {COLUMNS}", path).out.split()
+    )
+
+
 def replace_row(table: Path, line: int, row: str) -> Path:
     rows = table.read_text().splitlines()
     table.write_text("\n".join([*rows[:line], row, *rows[line + 1 :]]))

@@ -43,7 +43,14 @@ def test_init_writes_both_when_it_is_asked_to_and_nothing_otherwise(
     assert sorted(path.name for path in (tmp_path / "both").iterdir()) == ["app", "containers", "server", "systemd"]
     said = " ".join(capsys.readouterr().out.split())
     assert f"Wrote {tmp_path / 'both/containers'}" in said
-    assert f"Wrote {tmp_path / 'both/systemd'}" in said
+    assert f"Wrote {tmp_path / 'both/systemd'}. As root, install its files as" in said
+    assert f"put the wheels of discreet[flower] into {tmp_path / 'both/containers'}/wheels" in said
+    assert "docs/" not in said  # an installed package has no guides
+
+
+def test_no_file_names_a_guide_that_an_installed_package_lacks(tmp_path: Path) -> None:
+    for folder in (write_compose(tmp_path, deployment("north")), write_units(tmp_path)):
+        assert not [path for path in folder.iterdir() if "docs/" in path.read_text(encoding="utf-8")]
 
 
 def test_every_client_and_the_server_have_a_service_of_their_own_profile() -> None:

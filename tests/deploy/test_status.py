@@ -1,6 +1,7 @@
 """`discreet deploy status`: clients, runs, spending and who refused; as text, as JSON, as a page, again and again."""
 
 import json
+import re
 import stat
 from collections.abc import Iterator
 from html import unescape
@@ -16,6 +17,7 @@ from discreet.deploy.deployment_status import read_status
 from discreet.deploy.entry_points import main
 from discreet.deploy.run_refusals import ClientRefusal, read_refusals, record_refusals
 from discreet.deploy.status_page import render_status
+from discreet.errors import InvalidInput
 from tests.deploy.example_sites import PLAIN, connect_nodes, copy_site, edit_policy
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -53,6 +55,55 @@ def test_a_run_shows_its_rounds_its_budget_and_who_refused_and_why(site_with_run
     assert lines[4].endswith(" of 4")
     assert [line.partition(": ")[0] for line in lines[5:]] == [f"    client-2 refused round {n}" for n in (1, 2, 3)]
     assert "The policy asks for sums of at least 9 clients" in lines[5]
+
+
+def test_the_node_of_a_client_that_was_revoked_counts_for_nobody(
+    site: DeploymentFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (site.server / "nodes.json").write_text(
+        json.dumps({"revoked": "16", **{f"client-{n}": f"{17 + n}" for n in range(3)}})
+    )
+    monkeypatch.setattr(
+        superlink, "list_nodes", lambda root: [{"node-id": str(number), "status": "online"} for number in range(16, 20)]
+    )
+    assert read_status(site).headline == "The server at 127.0.0.1:1 is up; 3 of 3 clients are online."
+
+
+def test_a_server_that_does_not_answer_is_named_with_the_command_that_starts_it(
+    site: DeploymentFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(superlink, "list_nodes", lambda root: None)
+    assert read_status(site).headline == (
+        f"The server at 127.0.0.1:1 does not answer. Start it with: discreet deploy server {site.folder}"
+    )
+
+
+@pytest.mark.parametrize("inside", ["app", "server/runs"])
+def test_a_folder_inside_a_deployment_is_refused_with_the_deployments_name(
+    site: DeploymentFolder, monkeypatch: pytest.MonkeyPatch, inside: str
+) -> None:
+    (site.server / "runs").mkdir(exist_ok=True)
+    with pytest.raises(InvalidInput) as refused:
+        status_command.open_deployment(site.folder / inside)
+    assert refused.value.fix == f"Name {site.folder} instead."
+    monkeypatch.chdir(site.folder.parent)
+    with pytest.raises(
+        InvalidInput, match=rf"^site/{inside} is not .* inside the deployment site\. Name site instead\."
+    ):
+        status_command.open_deployment(Path("site", inside))
+
+
+def test_a_long_problem_stays_below_its_run(site: DeploymentFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    run = site.run("first")
+    run.mkdir(parents=True)
+    (run / "run.json").write_text("{}")
+    record_refusals(site.refusals_file("first"), print)(f"client-0 refused round 1: {'It is spent. ' * 20}")
+    capsys.readouterr()
+    cli.run(["deploy", "status", str(site.folder)])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(rest := lines[-4:]) == 4
+    assert rest[0].startswith("    client-0 refused")
+    assert all(re.match("      [a-zA-Z]", line) for line in rest[1:])
 
 
 def test_only_the_owner_can_read_who_refused(site_with_run: DeploymentFolder) -> None:
@@ -111,6 +162,7 @@ def test_watching_shows_the_status_again_and_ctrl_c_ends_it_with_0(
     assert cli.run(["deploy", "status", str(site.folder), "--watch", "--every", "2"]) == 0
     shown = capsys.readouterr()
     assert shown.out.count("1 of 3 clients are online") == 3
+    assert len(re.findall(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", shown.out, re.MULTILINE)) == 3
     assert waited == [2, 2, 2]
     assert shown.err == ""
 

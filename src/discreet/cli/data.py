@@ -105,7 +105,8 @@ def _page(survey: "Survey", written: str | None, difference: "Heterogeneity | No
     clients = facts["clients"]
     yield OWNER_ONLY
     yield ""
-    yield f"{facts['file']}: {facts['examples']:,} examples of {clients['count']:,} clients"
+    examples = format_count(facts["examples"], "examples")
+    yield f"{facts['file']}: {examples} of {format_count(clients['count'], 'clients')}"
     yield (
         f"Examples per client: {clients['smallest']:,} at least, median {clients['median']:,g}, "
         f"{clients['largest']:,} at most."

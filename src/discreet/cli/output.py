@@ -41,8 +41,15 @@ def emit(data: Callable[[], Mapping[str, Any]], page: Callable[[], Iterable[Rend
 
 
 def _wrap(text: str, width: int) -> str:
-    """Wrap a line of text. A card or a help page keeps its lines, and a path stays whole, so that it can be copied."""
-    return text if "\n" in text else textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+    """Wrap a line of text. A card or a help page keeps its lines, and a path stays whole, so that it can be copied.
+
+    The rest of an indented line is indented by two more, so that each entry of a list is seen to begin.
+    """
+    if "\n" in text:
+        return text
+    indent = " " * (len(text) - len(text.lstrip(" ")))
+    rest = f"{indent}  " if indent else ""
+    return textwrap.fill(text, width, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False)
 
 
 def _write_stdout(text: str) -> None:

@@ -31,9 +31,8 @@ def _pattern_validator(pattern: str, allowed: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-ClientName = Annotated[
-    str, _pattern_validator("[A-Za-z0-9_-]{1,40}", "1 to 40 letters (a to z, A to Z), digits, - and _")
-]
+NAME_PATTERN, NAME_WORDS = "[A-Za-z0-9_-]{1,40}", "1 to 40 letters (a to z, A to Z), digits, - and _"
+ClientName = Annotated[str, _pattern_validator(NAME_PATTERN, NAME_WORDS)]
 Hex256 = Annotated[str, _pattern_validator("[0-9a-f]{64}", "64 hexadecimal digits")]
 """An Ed25519 public key or a SHA-256 digest, in hexadecimal."""
 HexSignature = Annotated[str, _pattern_validator("[0-9a-f]{128}", "128 hexadecimal digits")]
@@ -108,6 +107,12 @@ class Card:
     name: ClientName
     node_key: str
     identity: Hex256
+
+
+def check_client_name(name: str) -> None:
+    """Refuse a name that no client may have, in the words of a command line."""
+    if not re.fullmatch(NAME_PATTERN, name):
+        raise InvalidInput(f"The name of a client must be {NAME_WORDS}, and got {name!r}.")
 
 
 def check_distinct_names(clients: Iterable[DeclaredClient]) -> None:

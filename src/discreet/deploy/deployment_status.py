@@ -1,6 +1,7 @@
 """The status of a deployment at its server: who is online, how far each run is, what it spent, and who refused."""
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -69,7 +70,8 @@ class RunStatus:
 class DeploymentStatus:
     """A deployment. `nodes` and `clients` are None if the server does not answer.
 
-    `membership` is the number of its list of clients, and `awaited` says why that list is not in force yet.
+    `membership` is the number of its list of clients, and `awaited` says why that list is not in force yet. `folder` is
+    its folder, as the user named it.
     """
 
     address: str
@@ -79,16 +81,15 @@ class DeploymentStatus:
     runs: tuple[RunStatus, ...]
     membership: int = FIRST_MEMBERSHIP
     awaited: str | None = None
+    folder: Path = Path("DIR")
 
     @property
     def headline(self) -> str:
         if self.clients is None:
-            return f"The server at {self.address} does not answer."
-        return f"The server at {self.address} is up; {self._online} of {len(self.names)} clients are online."
-
-    @property
-    def _online(self) -> int:
-        return sum(node.get("status") == "online" for node in self.nodes or ())
+            start = f"discreet deploy server {shlex.quote(str(self.folder))}"
+            return f"The server at {self.address} does not answer. Start it with: {start}"
+        online = len(self.clients.online)  # a node may be that of a client that was revoked
+        return f"The server at {self.address} is up; {online} of {len(self.names)} clients are online."
 
     def to_plain(self) -> dict[str, Any]:
         """Return the status as plain data, for JSON."""
@@ -128,7 +129,9 @@ def read_status(root: DeploymentFolder) -> DeploymentStatus:
     names = tuple(client.name for client in deployment.clients)
     runs = tuple(_read_run_status(root, folder) for folder in root.run_folders())
     awaited = _awaited_signatures(root) if deployment.membership != FIRST_MEMBERSHIP else None
-    return DeploymentStatus(deployment.address, names, nodes, clients, runs, deployment.membership, awaited)
+    return DeploymentStatus(
+        deployment.address, names, nodes, clients, runs, deployment.membership, awaited, root.folder
+    )
 
 
 def _awaited_signatures(root: DeploymentFolder) -> str | None:

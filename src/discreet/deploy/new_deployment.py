@@ -20,6 +20,7 @@ from discreet.deploy.deployment import (
     DEPLOYMENT_FILE,
     DeclaredClient,
     Deployment,
+    check_client_name,
     check_distinct_names,
     write_record,
 )
@@ -190,8 +191,10 @@ def _declare_task_clients(kind: Any, task: Task) -> list[DeclaredClient]:
             "The clients of a table hold the rows themselves, so they must be named.",
             fix="Name the clients with their numbers of examples: --clients north=480,south=350,east=410",
         )
-    named = zip(task.client_names, task.train.sizes, strict=True)
-    return [DeclaredClient(name=re.sub(r"[^A-Za-z0-9_]+", "-", name), examples=size) for name, size in named]
+    names = [re.sub(r"[^A-Za-z0-9_]+", "-", name) for name in task.client_names]
+    for name in names:
+        check_client_name(name)
+    return [DeclaredClient(name=name, examples=size) for name, size in zip(names, task.train.sizes, strict=True)]
 
 
 def _share_task(source: Source, app: Path) -> dict[str, Any]:

@@ -37,6 +37,10 @@ sets own_code = true."""
 RANGES_WARNING = """\
 Warning: the ranges that scale the columns were taken from data, and no guarantee covers what they reveal. Each client
 has to accept them too: discreet deploy enroll NAME --accept-data-ranges"""
+COMPOSE_STEPS = """\
+On each machine: put the wheels of discreet[flower] into {folder}/wheels (pip wheel),
+write the .env that the first lines of {folder}/compose.yaml describe, and run there: docker compose build"""
+SYSTEMD_STEPS = "As root, install its files as {folder}/README says."
 
 Name: TypeAlias = Annotated[
     str, typer.Option(metavar="NAME", help="Name of the run. A stopped run of this name is resumed.")
@@ -85,8 +89,8 @@ def init(
         certificate_hosts(host),
         accept_data_ranges=accept_data_ranges,
     )
-    services = [write_compose(folder, deployment)] if compose else []
-    services += [write_units(folder)] if systemd else []
+    services = {write_compose(folder, deployment): COMPOSE_STEPS} if compose else {}
+    services |= {write_units(folder): SYSTEMD_STEPS} if systemd else {}
     names = [client.name for client in deployment.clients]
     steps = [
         f"hand {folder / 'app'} to each client, who enrolls with: discreet deploy enroll NAME --app app",
@@ -106,7 +110,7 @@ def init(
         RANGES_WARNING: deployment.data_ranges,
     }
     page += [note for note, applies in notes.items() if applies]
-    page += [f"Wrote {path}; docs/guides/operate.md says how to use it." for path in services]
+    page += [f"Wrote {path}. {next_steps.format(folder=path)}" for path, next_steps in services.items()]
     result = {
         "folder": str(folder),
         "clients": names,
