@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from discreet.cli import main as cli
+from discreet.cli.deploy import server_commands
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.certificates import check_certificates, read_key
 from discreet.deploy.client_node import ClientNode
 from discreet.deploy.deployment import DEPLOYMENT_FILE, DeclaredClient, Deployment
+from discreet.deploy.deployment_status import read_status
 from discreet.deploy.entry_points import build_responder, main
 from discreet.deploy.flower_commands import check_server_files, server_command, superlink_command
 from discreet.deploy.learner import Learner
@@ -20,7 +22,7 @@ from discreet.engines.flower import signed_messages
 from discreet.engines.flower.reply_deadline import ReplyDeadline
 from discreet.errors import InvalidInput
 from discreet.trust import Trust
-from tests.deploy.example_sites import PLAIN, SECURE, Wire, copy_site, write_experiment
+from tests.deploy.example_sites import PLAIN, SECURE, Wire, connect_nodes, copy_site, write_experiment
 from tests.deploy.node_requests import RequestCase, restart, sign_header
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -233,14 +235,57 @@ def test_submit_of_a_run_that_was_stopped_ends_with_the_reason_below_the_card(
     site = copy_site(tmp_path, SECURE)
     end = {"error": None, "stopped": "Stopped after 1 of 3 rounds. It is spent.", "exit_code": 3}
     (tmp_path / "end.json").write_text(json.dumps(end))
-    site.run("first").mkdir(parents=True)
-    (site.run("first") / "guarantee.txt").write_text("Guarantee card\n")
-    played = ["cp", str(tmp_path / "end.json"), str(site.end_file("first"))]
+    run, played_end = site.run("first"), site.end_file("first")
+    script = f"mkdir {run} && echo Guarantee card > {run}/guarantee.txt && cp {tmp_path}/end.json {played_end}"
+    played = ["sh", "-c", script]
     monkeypatch.setattr("discreet.deploy.flower_commands.run_command", lambda site, name, trusted: played)
     assert cli.run(["deploy", "submit", str(site.folder)]) == 3
     said = capfd.readouterr().out
     assert said.startswith("Guarantee card")
     assert said.rstrip().endswith(str(end["stopped"]))
+
+
+def test_a_finished_name_is_refused_and_its_end_and_its_status_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site, heard = copy_site(tmp_path, PLAIN), list[str]()
+    config = {"folder": str(site.folder), "name": "first"}
+    main(lambda *_: connect_nodes(tmp_path, site, heard), config, heard.append)
+    ended = site.end_file("first").read_bytes()
+    monkeypatch.setattr("discreet.deploy.flower_commands.run_command", lambda site, name, trusted: ["true"])
+    assert cli.run(["deploy", "submit", str(site.folder)]) == 2
+    assert "Error: The run 'first' is finished. Use a new name" in capsys.readouterr().err
+    with pytest.raises(InvalidInput, match="is finished"):  # as if it had finished a moment later
+        main(lambda *_: Wire({}), config, heard.append)
+    assert site.end_file("first").read_bytes() == ended
+    site.end_file("first").write_text(json.dumps({"error": "The run 'first' is finished.", "exit_code": 2}))
+    (run,) = read_status(site).runs  # of an older version, which wrote that
+    assert (run.state, run.problems) == ("done", [])
+
+
+@pytest.mark.parametrize(("answer", "code", "word"), [(None, 3, "Warning: "), (True, 3, ""), (False, 1, "")])
+def test_a_second_run_says_that_it_spends_the_same_budgets(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    answer: bool | None,
+    code: int,
+    word: str,
+) -> None:
+    """Without a terminal nobody can be asked, and it starts."""
+    site = copy_site(tmp_path, SECURE)
+    (tmp_path / "end.json").write_text(json.dumps({"error": "It is spent.", "stopped": None, "exit_code": 3}))
+    played = ["cp", str(tmp_path / "end.json"), str(site.end_file("second"))]
+    monkeypatch.setattr("discreet.deploy.flower_commands.run_command", lambda site, name, trusted: played)
+    monkeypatch.setattr(server_commands, "is_interactive", lambda: answer is not None)
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: answer)
+    said = "The run 'first' is going on, and the run 'second' would spend the same budgets of the clients.\n"
+    with site.lock_run("first"):
+        assert cli.run(["deploy", "submit", str(site.folder), "--name", "second"]) == code
+    assert capfd.readouterr().err.startswith(f"{word}{said}")
+    assert site.end_file("second").exists() == (answer is not False)
+    cli.run(["deploy", "submit", str(site.folder), "--name", "second"])
+    assert "the same budgets" not in capfd.readouterr().err
 
 
 def test_flowers_log_has_no_traceback_of_our_own_refusals(

@@ -13,6 +13,7 @@ from discreet import durable_files
 from discreet.deploy import flower_commands, run_watch, superlink
 from discreet.deploy.deployed_run import DeployedRun
 from discreet.deploy.deployment_folder import DeploymentFolder
+from discreet.deploy.deployment_status import read_status
 from discreet.deploy.entry_points import main
 from discreet.deploy.submission_log import RunStopped, follow_run
 from discreet.errors import InvalidInput
@@ -207,13 +208,42 @@ def test_ctrl_c_ends_the_run_at_the_server_too(site: DeploymentFolder, monkeypat
     def press(line: str) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(RunStopped, match="Start the same name again"):
+    with pytest.raises(
+        RunStopped, match=r"before its first round ended: nothing was trained yet\. Start the same name"
+    ):
         follow_run(site, "first", print_lines([FLOWERS, "discreet: round 1 of 3"]), {}, press)
-    assert stopped == ["17"]
+    site.run("first").mkdir()
+    (site.run("first") / "rounds.jsonl").write_text('{"round": 1}\n')
+    with pytest.raises(RunStopped, match=r"its rounds so far are in .*/runs/first\. Start the same name"):
+        follow_run(site, "first", print_lines([FLOWERS, "discreet: round 2 of 3"]), {}, press)
+    assert stopped == ["17", "17"]
     with pytest.raises(
         RunStopped, match="may still go on at the server"
     ):  # it printed no number by which it could be stopped
         follow_run(site, "first", print_lines(["discreet: round 1 of 3"]), {}, press)
     with pytest.raises(RunStopped, match="may still go on at the server"):  # and this one could not be stopped
         follow_run(site, "first", print_lines(["started run 18", "discreet: round 1 of 3"]), {}, press)
-    assert stopped == ["17", "18"]
+    assert stopped == ["17", "17", "18"]
+
+
+def test_a_run_that_was_stopped_says_so_and_not_what_its_process_said_when_it_ended(
+    site: DeploymentFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process fails because the SuperLink takes nothing more from it."""
+    monkeypatch.setattr(superlink, "list_nodes", lambda root: None)
+    stops = iter((True, False))
+    monkeypatch.setattr(superlink, "stop_run", lambda site, number: next(stops))
+    consequence = {"error": "The SuperLink did not take the messages to the clients.", "exit_code": 1}
+
+    def press(line: str) -> None:
+        site.run("first").mkdir(exist_ok=True)
+        (site.run("first") / "run.json").write_text("{}")
+        site.end_file("first").write_text(json.dumps(consequence))
+        raise KeyboardInterrupt
+
+    for state in ("It was stopped by whoever submitted it. Submit the same name", consequence["error"]):
+        with pytest.raises(RunStopped):
+            follow_run(site, "first", print_lines([FLOWERS, "discreet: round 1 of 3"]), {}, press)
+        (run,) = read_status(site).runs
+        assert run.state == "stopped"
+        assert str(run.stopped).startswith(str(state))

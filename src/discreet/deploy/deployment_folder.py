@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 
 from discreet.deploy.deployment import Deployment
-from discreet.durable_files import ProcessLock
+from discreet.durable_files import ProcessLock, is_locked
 from discreet.errors import InvalidInput
 
 APP, SERVER = "app", "server"  # the app folder that everybody has, and the folder that only the server has
@@ -72,6 +72,10 @@ class DeploymentFolder:
 
         return ProcessLock(path, run_going_on)
 
+    def runs_going_on(self) -> list[str]:
+        """Return the names of the runs of which a process trains one, or waits for its clients."""
+        return sorted(lock.stem for lock in (self.server / RUNS).glob("[!.]*.lock") if is_locked(lock))
+
     def refusals_file(self, name: str) -> Path:
         """Return the file that lists what clients refused in the run `name`."""
         return self.run(name).with_name(f"{name}.refusals.jsonl")
@@ -79,3 +83,7 @@ class DeploymentFolder:
     def end_file(self, name: str) -> Path:
         """Return the file that says how the last start of the run `name` ended."""
         return self.run(name).with_name(f"{name}.ended.json")
+
+    def stop_file(self, name: str) -> Path:
+        """Return the file that exists if whoever submitted the run has stopped its last start."""
+        return self.run(name).with_name(f"{name}.stopped")

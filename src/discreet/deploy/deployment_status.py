@@ -147,11 +147,12 @@ def _awaited_signatures(root: DeploymentFolder) -> str | None:
 
 
 def _read_run_status(root: DeploymentFolder, folder: Path) -> RunStatus:
-    run, end = read_run(folder), root.end_file(folder.name)
-    stopped = run.stop_reason or _end_error(end)
+    run = read_run(folder)
+    is_done = run.outcome.get("stopped", "unfinished") is None
+    stopped = None if is_done else _stop_reason(root, folder.name, run)
     lock = root.lock_path(folder.name)
     is_going_on = lock.exists() and is_locked(lock)
-    state = "done" if run.outcome.get("stopped", "unfinished") is None else "stopped" if stopped else "not done"
+    state = "done" if is_done else "stopped" if stopped else "not done"
     return RunStatus(
         name=folder.name,
         rounds=len(run.rounds),
@@ -170,6 +171,13 @@ def _spent_epsilon(run: RunData) -> float | None:
     if run.main_guarantee is not None:
         return run.main_guarantee.epsilon
     return next(reversed(run.series("epsilon").values()), None)
+
+
+def _stop_reason(root: DeploymentFolder, name: str, run: RunData) -> str | None:
+    """Return why the last start of a run ended before its last round, None if nothing says so."""
+    if root.stop_file(name).exists():
+        return "It was stopped by whoever submitted it. Submit the same name again to continue it."
+    return run.stop_reason or _end_error(root.end_file(name))
 
 
 def _end_error(path: Path) -> str | None:

@@ -54,6 +54,7 @@ def _run_and_report(
     run: DeployedRun, carrier: Callable[[ReplyDeadline, SentMark, int], Carrier], say: Callable[[str], None]
 ) -> None:
     end = run.root.end_file(run.name)
+    run.check_resumable()  # a start that is refused leaves what the file says of the last one
     try:
         engine = AppFolder.open(run.root.app).engine
         waiting = ReplyDeadline(timeout=engine.timeout, patience=engine.patience)

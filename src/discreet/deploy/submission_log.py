@@ -11,9 +11,10 @@ from typing import Any
 from discreet.deploy import flower_commands, run_failure, superlink
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.run_watch import RunWatch
-from discreet.durable_files import storage_fault
+from discreet.durable_files import OWNER, storage_fault, write_durably
 from discreet.engines.flower.carrier import LOG_PREFIX
 from discreet.errors import DiscreetError, InvalidInput
+from discreet.experiment.run_directory.run_files import RunFiles
 
 ERROR_PREFIX = "Error: "  # not printed: the error is raised when the run has ended
 COLOUR_CODES = re.compile(r"\x1b\[[0-9;]*m")
@@ -49,6 +50,7 @@ def follow_run(
     end, flower_lines = root.end_file(name), deque[str](maxlen=KEPT_LINES)
     with root.lock_run(name):  # refused while the run goes on, whose end file belongs to its own submitter
         end.unlink(missing_ok=True)
+        root.stop_file(name).unlink(missing_ok=True)
     number, fault = None, ""
     with (
         subprocess.Popen(  # nosec B603 # a list of words, by no shell
@@ -119,12 +121,29 @@ def _interruption_error(root: DeploymentFolder, name: str, output: str) -> Inval
 
 def _stop_run(root: DeploymentFolder, name: str, number: str | None) -> RunStopped:
     """Stop the run at the server, and return the error that says whether it stopped."""
-    if number is None or not superlink.stop_run(root, number):
+    if number is None or not _stop_at_server(root, name, number):
         return RunStopped(
             f"The run {name!r} is no longer followed, and may still go on at the server.",
             fix=f"Look with: {_status_command(root)}",
+        )
+    if not RunFiles(root.run(name)).rounds():
+        return RunStopped(
+            f"The run {name!r} was stopped before its first round ended: nothing was trained yet.",
+            fix="Start the same name again.",
         )
     return RunStopped(
         f"The run {name!r} was stopped; its rounds so far are in {root.run(name)}.",
         fix="Start the same name again to continue after the last of them.",
     )
+
+
+def _stop_at_server(root: DeploymentFolder, name: str, number: str) -> bool:
+    """Stop the run at the server and note that it was stopped: what its process reports is only the consequence."""
+    note, is_stopped = root.stop_file(name), False
+    write_durably(note, b"", OWNER)  # before it is stopped, so that nobody reads the consequence alone
+    try:
+        is_stopped = superlink.stop_run(root, number)
+    finally:
+        if not is_stopped:
+            note.unlink(missing_ok=True)
+    return is_stopped

@@ -16,7 +16,7 @@ from discreet.cli.deploy.status_command import Folder, open_deployment
 from discreet.cli.options import AcceptDataRanges, DataDir
 from discreet.cli.output import Json, emit, print_note
 from discreet.cli.run import range_warnings
-from discreet.cli.trust_options import TrustOption, choose_trust
+from discreet.cli.trust_options import TrustOption, choose_trust, is_interactive
 from discreet.errors import BudgetRefused, DiscreetError, InvalidInput
 
 if TYPE_CHECKING:
@@ -183,18 +183,35 @@ def server(
 def submit(folder: Folder, name: Name = "first", trust: TrustOption = False, as_json: Json = False) -> None:
     """Train the experiment of the deployment in DIR on its clients.
 
-    The command waits until the run has ended.
+    The command waits until the run has ended. While another run of the deployment is going on, it warns that both
+    spend the same budgets of the clients, and in a terminal asks whether to start.
     """
     from discreet.deploy import flower_commands
-    from discreet.deploy.deployed_run import trusted_digests
+    from discreet.deploy.deployed_run import DeployedRun, trusted_digests
     from discreet.deploy.submission_log import follow_run
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM ends the run too, as Ctrl-C does
     root = open_deployment(folder)
+    DeployedRun(root, name).check_resumable()
     digests = trusted_digests(root.app, choose_trust(trust, folder))
     command = flower_commands.run_command(root, name, digests)
+    _warn_of_other_runs(root, name)
     result = follow_run(root, name, command, flower_commands.flower_environment(root), print_note)
     _print_result(root, name, result, as_json=as_json)
+
+
+def _warn_of_other_runs(root: "DeploymentFolder", name: str) -> None:
+    """Warn that another run spends the same budgets, and ask in a terminal whether to start."""
+    if not (others := [other for other in root.runs_going_on() if other != name]):
+        return
+    runs = f"The run {others[0]!r} is" if len(others) == 1 else f"The runs {', '.join(map(repr, others))} are"
+    said = f"{runs} going on, and the run {name!r} would spend the same budgets of the clients."
+    if not is_interactive():
+        print_note(f"Warning: {said}")
+        return
+    print_note(said)
+    if not typer.confirm("Start it nevertheless?", default=False, err=True):
+        raise DiscreetError(f"The run {name!r} was not started.")
 
 
 def simulate(folder: Folder, name: Name = "first", trust: TrustOption = False, as_json: Json = False) -> None:
