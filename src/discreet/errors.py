@@ -13,7 +13,7 @@ def escape_controls(text: str) -> str:
     )
 
 
-FEW_NAMES, NEAREST = 12, 5  # an error lists a few names in full, and of more the nearest ones
+FEW_NAMES, NEAREST = 12, 5  # a sentence lists a few names in full, and of more the nearest or first ones
 MOST_COMPARED = 5_000  # names that are compared with the wanted one
 LONGEST_WORD = 400  # a path may be long; a cell, a value or a name that is longer is not read to its end by anybody
 
@@ -28,12 +28,20 @@ def _shorten_word(found: re.Match[str]) -> str:
     return f"{word[:80]}…{word[-40:]}"
 
 
+def shorten_names(names: Sequence[str]) -> str:
+    """Return the names for a sentence: all of a few, and of many the first ones and how many others."""
+    if len(names) <= FEW_NAMES:
+        return ", ".join(name[:60] for name in names)
+    return f"{', '.join(name[:60] for name in names[:NEAREST])} and {len(names) - NEAREST:,} others"
+
+
 def nearest_names(names: Sequence[str], wanted: str) -> str:
     """Return the names for an error: all of a few, and of many the most alike to the wanted one and how many others."""
     if len(names) <= FEW_NAMES:
-        return ", ".join(name[:60] for name in names)
-    alike = sorted(names[:MOST_COMPARED], key=lambda name: -SequenceMatcher(None, wanted[:60], name[:60]).ratio())
-    return f"{', '.join(name[:60] for name in alike[:NEAREST])} and {len(names) - NEAREST} others"
+        return shorten_names(names)
+    compared, rest = names[:MOST_COMPARED], names[MOST_COMPARED:]
+    alike = sorted(compared, key=lambda name: -SequenceMatcher(None, wanted[:60], name[:60]).ratio())
+    return shorten_names([*alike, *rest])
 
 
 class DiscreetError(Exception):

@@ -299,8 +299,10 @@ def test_a_node_says_once_that_the_server_is_away_and_once_that_it_is_back() -> 
 def test_a_node_that_is_refused_ends_with_a_sentence(status: int) -> None:
     said, ask = link_messages(200, status)
     ask()
-    with pytest.raises(InvalidInput, match=f"key node.key is not registered there.* It answered {status}"):
+    with pytest.raises(InvalidInput, match=f"key node.key is not registered there.* It answered {status}") as refused:
         ask()
+    remedies = ("Ask the server's operator whether it was revoked", "this machine's clock", "hand the node's card")
+    assert sorted(map(refused.value.fix.index, remedies)) == [refused.value.fix.index(remedy) for remedy in remedies]
     assert not said
 
 

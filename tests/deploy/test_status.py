@@ -4,6 +4,7 @@ import json
 import re
 import stat
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from discreet.deploy import superlink
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.deployment_status import read_status
 from discreet.deploy.entry_points import main
+from discreet.deploy.online_clients import ClientStatus
 from discreet.deploy.run_refusals import ClientRefusal, read_refusals, record_refusals
 from discreet.deploy.status_page import render_status
 from discreet.errors import InvalidInput
@@ -240,6 +242,23 @@ def test_refusals_are_kept_as_they_were_said_and_other_lines_are_not(tmp_path: P
 def test_a_line_that_quotes_a_client_never_passes_for_anothers_refusal(tmp_path: Path, line: str) -> None:
     record_refusals(tmp_path / "refusals", print)(line)
     assert read_refusals(tmp_path / "refusals") == []
+
+
+MANY = [f"client-{number}" for number in range(200)]
+FEW = "client-0, client-1, client-2, client-3, client-4 and 195 others"
+
+
+def test_many_clients_that_refuse_are_all_recorded_and_a_few_are_printed(tmp_path: Path) -> None:
+    file, heard = tmp_path / "refusals", list[str]()
+    record_refusals(file, heard.append)(f"{', '.join(MANY)} refused round 1: It is spent.")
+    (refusal,) = read_refusals(file)
+    assert refusal.who.split(", ") == MANY
+    assert heard == [str(refusal)] == [f"{FEW} refused round 1: It is spent."]
+
+
+def test_of_many_clients_the_status_names_a_few(site: DeploymentFolder) -> None:
+    status = replace(read_status(site), clients=ClientStatus(online=[], away=MANY, unknown=MANY[:12]))
+    assert list(status.lines())[1:3] == [f"  away: {FEW}", f"  unknown: {', '.join(MANY[:12])}"]
 
 
 def test_a_run_goes_on_when_refusals_cannot_be_written(tmp_path: Path) -> None:

@@ -239,6 +239,18 @@ def test_how_long_clients_are_waited_for_is_said_and_how_many_suffice() -> None:
     ]
 
 
+def test_of_many_clients_that_are_awaited_a_few_are_named() -> None:
+    said = list[str]()
+    members = [Member(f"client-{number}", b"") for number in range(200)]
+    calls = ClientCalls(Wire({}), members, "", "", b"", said.append, timeout=1, pause=lambda seconds: None)
+    calls.clock = iter((0.0, 0.0, 2.0)).__next__
+    with pytest.raises(ClientsAway):
+        calls.await_clients(range(200), 2, 0)
+    assert said[0].startswith(
+        "Waiting for client-0, client-1, client-2, client-3, client-4 and 195 others, for at most"
+    )
+
+
 @pytest.mark.parametrize(("nodes", "said", "not_said"), [("", DEPLOYED, REHEARSED), ("clients", REHEARSED, DEPLOYED)])
 def test_the_card_of_a_rehearsal_says_that_one_machine_played_all(
     tmp_path: Path, nodes: str, said: str, not_said: str

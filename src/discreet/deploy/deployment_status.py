@@ -13,7 +13,7 @@ from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.deploy.online_clients import ClientStatus
 from discreet.deploy.run_refusals import ClientRefusal, read_refusals
 from discreet.durable_files import is_locked
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, shorten_names
 from discreet.experiment.run_directory.run_data import RunData, read_run
 from discreet.privacy.wording import compact, round_up
 from discreet.report.number_format import format_count
@@ -109,7 +109,7 @@ class DeploymentStatus:
         yield self.headline
         for what, names in (self.clients._asdict() if self.clients else {}).items():
             if names:
-                yield f"  {what}: {', '.join(names)}"
+                yield f"  {what}: {shorten_names(names)}"
         if self.awaited is not None:
             yield f"  {self.awaited}"
         for run in self.runs:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from discreet.deploy.app_folder import AppFolder
 from discreet.deploy.deployment import CARDS_FOLDER, FIRST_MEMBERSHIP, Card, ClientName, HexSignature, read_record
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, shorten_names
 from discreet.part import Count, part
 from discreet.secure_sums.secagg import key_agreement
 
@@ -103,7 +103,7 @@ def check_in_force(app: AppFolder) -> None:
     if missing := membership.missing_signatures(app.folder):
         raise InvalidInput(
             f"Membership {membership.number} is not in force: {app.folder / CARDS_FOLDER} has no valid signature of it "
-            f"by {', '.join(missing)}.",
+            f"by {shorten_names(missing)}.",
             fix="Each client signs it with `discreet deploy accept`; the server's operator puts the files "
             "NAME.signed.toml there, and hands out the app folder again.",
         )

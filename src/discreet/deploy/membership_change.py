@@ -30,7 +30,7 @@ from discreet.deploy.new_deployment import UNPLANNED_FILE, plan_deployment
 from discreet.deploy.request_limit import LIMIT_FILE, format_limit
 from discreet.deploy.revoked_keys import is_revoked, read_revoked_keys, revoke_key
 from discreet.durable_files import ANYONE, OWNER, ProcessLock
-from discreet.errors import DiscreetError, InvalidInput
+from discreet.errors import DiscreetError, InvalidInput, nearest_names
 from discreet.experiment.configuration.experiment_file import Experiment, Source
 from discreet.part import to_plain
 from discreet.paths import Paths
@@ -73,7 +73,7 @@ def revoke_client(root: DeploymentFolder, name: str, trust: Trust, data_dir: Pat
             card_path.unlink(missing_ok=True)  # the last step, before which the process was killed
             return root.deployment
         if len(rest) == len(clients):
-            names = ", ".join(client.name for client in clients)
+            names = nearest_names([client.name for client in clients], name)
             raise InvalidInput(f"{name!r} is not a client of this deployment.", fix=f"Name one of {names}.")
         if card_path.is_file():  # without a card, it could never connect
             revoke_key(root.server, read_card(card_path, name))

@@ -10,7 +10,7 @@ from discreet.algorithms.declarations import client_parts
 from discreet.deploy.certificates import read_key
 from discreet.deploy.deployment import FIRST_MEMBERSHIP, Card, ClientName, Deployment, Hex256
 from discreet.deploy.file_switch import finish_switch
-from discreet.errors import InvalidInput, UnsoundCombination
+from discreet.errors import InvalidInput, UnsoundCombination, shorten_names
 from discreet.experiment.configuration import toml_document
 from discreet.file_version import FIRST, check_file_version
 from discreet.part import Count, Flag, part
@@ -219,7 +219,7 @@ class Policy:
         other = sorted({name for name, _ in identities.items() ^ self.members.items()})
         if other:
             raise PolicyRefusal(
-                f"The cards in the app folder are not those that policy.toml pins as members: {', '.join(other)}.",
+                f"The cards in the app folder are not those that policy.toml pins as members: {shorten_names(other)}.",
                 fix="Ask their owners, not the server. If the cards are right, remove `members` from policy.toml, and "
                 "run: discreet deploy accept DIR",
             )

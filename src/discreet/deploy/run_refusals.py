@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from discreet.durable_files import OWNER
+from discreet.errors import shorten_names
 
 NAME = "[A-Za-z0-9_-]+"  # of a client
 # It begins with our own words, names of clients, so that no line in which a client is quoted passes for a refusal.
@@ -38,28 +39,30 @@ class ClientRefusal:
     did: str = "refused"
 
     def __str__(self) -> str:
-        return f"{self.who} {self.did} {self.what}: {self.why}"
+        return f"{shorten_names(self.who.split(', '))} {self.did} {self.what}: {self.why}"
 
 
 def record_refusals(path: Path, say: Callable[[str], None]) -> Callable[[str], None]:
     """Return a function that prints a line as `say` does, and appends a refusal to a file that only its owner reads.
 
-    A file that can't be written does not stop the run: the line was printed.
+    The file names every client that refused, and the line a few of them. A file that can't be written does not stop the
+    run: the line was printed.
     """
 
     def say_and_record(line: str) -> None:
-        say(line)
-        if (found := SENTENCE.fullmatch(line)) is not None:
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            content = json.dumps(asdict(ClientRefusal(now, **found.groupdict()))).encode() + b"\n"
+        if (found := SENTENCE.fullmatch(line)) is None:
+            say(line)
+            return
+        refusal = ClientRefusal(datetime.now(UTC).isoformat(timespec="seconds"), **found.groupdict())
+        say(str(refusal))
+        try:
+            file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, OWNER)
             try:
-                file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, OWNER)
-                try:
-                    os.write(file, content)
-                finally:
-                    os.close(file)
-            except OSError:
-                return
+                os.write(file, json.dumps(asdict(refusal)).encode() + b"\n")
+            finally:
+                os.close(file)
+        except OSError:
+            return
 
     return say_and_record
 

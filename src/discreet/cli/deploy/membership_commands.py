@@ -11,6 +11,7 @@ from discreet.cli.deploy.status_command import Folder, open_deployment
 from discreet.cli.options import DataDir
 from discreet.cli.output import Json, emit
 from discreet.cli.trust_options import TrustOption, choose_trust
+from discreet.errors import shorten_names
 
 if TYPE_CHECKING:
     from discreet.deploy.deployment import Deployment
@@ -38,7 +39,7 @@ def add(
         f"hand {folder / 'app'} to each new client, who enrolls with: discreet deploy enroll NAME --app app",
         f"put the cards that they send back into {folder / 'app' / 'clients'}",
     ]
-    _print_change(folder, deployment, f"Added {', '.join(names)}.", steps, {"added": names}, as_json=as_json)
+    _print_change(folder, deployment, f"Added {shorten_names(names)}.", steps, {"added": names}, as_json=as_json)
 
 
 def revoke(
@@ -66,7 +67,7 @@ def _print_change(
 ) -> None:
     names = [client.name for client in deployment.clients]
     page = [
-        f"{done} Membership {deployment.membership} has {', '.join(names)}. Next:",
+        f"{done} Membership {deployment.membership} has {shorten_names(names)}. Next:",
         *(f"  {step}" for step in (*steps, *signing_steps(folder))),
     ]
     result = {**result, "membership": deployment.membership, "clients": names}

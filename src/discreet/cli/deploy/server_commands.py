@@ -17,7 +17,7 @@ from discreet.cli.options import AcceptDataRanges, DataDir
 from discreet.cli.output import Json, emit, print_note
 from discreet.cli.run import range_warnings
 from discreet.cli.trust_options import TrustOption, choose_trust, is_interactive
-from discreet.errors import BudgetRefused, DiscreetError, InvalidInput
+from discreet.errors import BudgetRefused, DiscreetError, InvalidInput, shorten_names
 
 if TYPE_CHECKING:
     from discreet.deploy.deployment_folder import DeploymentFolder
@@ -102,7 +102,10 @@ def init(
     if not isinstance(app.experiment.task, TableTask):
         steps.insert(0, f"to rehearse the deployment on this machine: discreet deploy simulate {_shell_word(folder)}")
     in_clear, graph = needs_server_trust(app), uses_graph(app)
-    page = [f"Created {folder} for {', '.join(names)} at {deployment.address}. Next:", *(f"  {step}" for step in steps)]
+    page = [
+        f"Created {folder} for {shorten_names(names)} at {deployment.address}. Next:",
+        *(f"  {step}" for step in steps),
+    ]
     notes = {
         CLEAR_NOTE: in_clear,
         GRAPH_NOTE: graph,

@@ -12,6 +12,7 @@ from discreet.engines.flower.carrier import Carrier
 from discreet.engines.flower.flower_errors import BudgetsSpent, ClientsAway, ClientsRefused
 from discreet.engines.flower.hello_messages import NONCE_BYTES, Hello, describe_mismatch, encode_greeting, read_hello
 from discreet.engines.flower.signed_messages import Kind, Refusal, RequestHeader
+from discreet.errors import shorten_names
 from discreet.logs import get_log
 from discreet.secure_sums.secagg import key_agreement
 from discreet.secure_sums.secagg.session_errors import BadMessage
@@ -181,7 +182,8 @@ class ClientCalls:
         for client, refusal in refusals.items():
             self.log_problem(client, round, "BudgetRefused" if refusal.spent else "RequestRefused")
         for why, clients in alike.items():
-            self.say(f"{self._names(clients)} refused {_round_name(round)}: {why}")
+            everybody = ", ".join(self.members[client].name for client in clients)  # shortened where it is printed
+            self.say(f"{everybody} refused {_round_name(round)}: {why}")
 
     def can_ask(self, client: int) -> bool:
         """Whether the client has proven who it is, and is not left out."""
@@ -309,7 +311,7 @@ class ClientCalls:
         )
 
     def _names(self, clients: Sequence[int]) -> str:
-        return ", ".join(self.members[client].name for client in clients) or "nobody"
+        return shorten_names([self.members[client].name for client in clients]) or "nobody"
 
 
 def _round_name(round: int) -> str:

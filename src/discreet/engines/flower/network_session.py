@@ -7,6 +7,7 @@ from discreet.engines.flower import signed_messages
 from discreet.engines.flower.client_calls import ClientCalls
 from discreet.engines.flower.flower_errors import ClientsNeeded
 from discreet.engines.secure_terms import SessionPlan
+from discreet.errors import shorten_names
 from discreet.logs import get_log
 from discreet.secure_sums.secagg.ring_vectors import Vector
 from discreet.secure_sums.secagg.session_errors import RoundOver, SecaggError
@@ -134,7 +135,7 @@ class NetworkSession:
         return f"{self._name(dealer)}{said}"
 
     def _names(self, places: Collection[int]) -> str:
-        return ", ".join(map(self._name, sorted(places))) or "nobody"
+        return shorten_names([self._name(place) for place in sorted(places)]) or "nobody"
 
     def _name(self, place: int) -> str:
         return self.calls.members[self.cohort[place]].name

@@ -154,8 +154,8 @@ def _end_if_refused(error: httpx.HTTPError, place: SuperLinkAddress) -> None:
         raise InvalidInput(
             f"The server at {place.address} refuses this node: its key {place.key} is not registered there or was "
             f"revoked, or the clocks of the two differ. It answered {status}: {REFUSAL_REASONS[status]}.",
-            fix="Check this machine's clock, and hand the node's card to the server's operator, who registers it and "
-            "starts the server again.",
+            fix="Ask the server's operator whether it was revoked; if not, check this machine's clock; if that is "
+            "right, hand the node's card to the operator, who registers it and starts the server again.",
         )
 
 
