@@ -25,7 +25,8 @@ def main() -> None:
     traffic, connected = Traffic(), threading.Semaphore(0)
     for folder in folders:
         node = ClientNode.open(folder, _say)
-        place = SuperLinkAddress(node.app.deployment.address, node.app.certificate, folder / "node.key")
+        deployment, key = node.app.deployment, folder / "node.key"
+        place = SuperLinkAddress(deployment.address, node.app.certificate, key, nodes=len(deployment.clients))
         arguments = (place, traffic.count(node.answer), _announce(connected))
         threading.Thread(target=run_node, args=arguments, daemon=True).start()
     for _ in folders:

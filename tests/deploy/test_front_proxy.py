@@ -29,7 +29,13 @@ from discreet.cli import main as cli
 from discreet.deploy import deployment_lock, flower_commands, superlink
 from discreet.deploy.deployment_folder import DeploymentFolder
 from discreet.engines.flower import node_registry, supernode
-from discreet.engines.flower.front_proxy import ALLOWED_PATHS, BACKEND_CONNECTIONS, FrontProxy, bind_port
+from discreet.engines.flower.front_proxy import (
+    ALLOWED_PATHS,
+    BACKEND_CONNECTIONS,
+    HEARTBEAT_PATH,
+    FrontProxy,
+    bind_port,
+)
 from discreet.engines.flower.supernode import ServerLink, SuperLinkAddress
 from discreet.errors import InvalidInput
 from tests.deploy.example_sites import SECURE, copy_site
@@ -251,6 +257,37 @@ def test_a_call_whose_client_left_before_its_turn_costs_the_superlink_nothing() 
     assert got == asked
 
 
+def test_a_heartbeat_does_not_wait_behind_the_calls_of_a_round() -> None:
+    """Else nodes count as gone as soon as many answer at once."""
+
+    async def play() -> list[bytes]:
+        superlink, never = SlowSuperLink(), asyncio.Event()
+        backend = httpx.AsyncClient(transport=httpx.MockTransport(superlink), base_url="https://127.0.0.1:1")
+        front = FrontProxy(backend, frozenset({public_key_to_bytes(KEY.public_key())}))
+        headers = [(name.encode(), value.encode()) for name, value in signed().items()]
+        scope = {"type": "http", "method": "POST", "path": "/v1/fleet/push-object", "headers": headers}
+        pushes = [Caller(b"push", never) for _ in range(BACKEND_CONNECTIONS + 5)]
+        calls = [asyncio.ensure_future(front(scope, each.receive, each.send)) for each in pushes]
+        while len(superlink.asked) < BACKEND_CONNECTIONS:
+            await asyncio.sleep(0)
+        beat = Caller(b"beat", never)
+        calls.append(asyncio.ensure_future(front({**scope, "path": HEARTBEAT_PATH}, beat.receive, beat.send)))
+        async with asyncio.timeout(20):
+            while b"beat" not in superlink.asked:
+                await asyncio.sleep(0)
+        superlink.may_answer.set()
+        await asyncio.gather(*calls)
+        return superlink.asked
+
+    assert asyncio.run(play())[: BACKEND_CONNECTIONS + 1] == [b"push"] * BACKEND_CONNECTIONS + [b"beat"]
+
+
+def test_many_nodes_send_few_heartbeats_together_and_wait_longer_for_their_last_process() -> None:
+    few, many = (SuperLinkAddress("server:1", Path("ca.crt"), Path("node.key"), nodes=nodes) for nodes in (3, 200))
+    assert (few.heartbeat, few.patience) == (10.0, 60.0)
+    assert (many.heartbeat, many.patience) == (50.0, 180.0)
+
+
 def test_a_port_that_is_taken_is_said_before_anything_starts() -> None:
     with bind_port("127.0.0.1", 0) as door:
         door.listen()
@@ -427,7 +464,7 @@ def test_a_heartbeat_that_did_not_come_through_is_sent_again_sooner() -> None:
                 self.set()
             return self.is_set()
 
-    supernode._send_heartbeats(Slow(), Node(node_id=1), EndEvent())  # type: ignore[arg-type]
+    supernode._send_heartbeats(Slow(), Node(node_id=1), 10.0, EndEvent())  # type: ignore[arg-type]
     assert waits == [7.0, 2.0, 2.0, 7.0]
 
 

@@ -225,5 +225,6 @@ def client(
         if supernode is not None:
             task_executor.run_executor(supernode, node.answer, print_note)
         else:
-            place = SuperLinkAddress(node.app.deployment.address, node.app.certificate, folder / "node.key", wait)
+            deployment, key = node.app.deployment, folder / "node.key"
+            place = SuperLinkAddress(deployment.address, node.app.certificate, key, wait, len(deployment.clients))
             run_node(place, node.answer, print_note)

@@ -45,6 +45,8 @@ ALLOWED_PATHS = frozenset(f"/v1/fleet/{call}" for call in FLEET_CALLS)
 PUSH_PATH = "/v1/fleet/push-messages"
 MAX_REQUEST_BYTES = 2**23  # where no smaller limit is known; a large message is sent in pieces of half as many
 BACKEND_CONNECTIONS = 12  # to the SuperLink, whose database answers 15 calls at once; further calls wait here
+HEARTBEAT_CONNECTIONS = 2  # beside them: a node whose heartbeat waits behind the calls of a round counts as gone
+HEARTBEAT_PATH = "/v1/fleet/send-node-heartbeat"
 SILENCE_SECONDS = 30.0  # at most, between two pieces of a request
 # headers about one connection, which must not be forwarded to the other
 CONNECTION_HEADERS = frozenset(
@@ -68,6 +70,7 @@ class FrontProxy:
         max_objects: Most objects of a reply.
         polls: Holds polls for messages; None forwards each at once.
         turns: Calls that the SuperLink answers at once; others wait, in their order.
+        heartbeat_turns: The same for heartbeats.
     """
 
     backend: httpx.AsyncClient
@@ -76,6 +79,7 @@ class FrontProxy:
     max_objects: int = MAX_OBJECTS
     polls: HeldPolls | None = None
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(BACKEND_CONNECTIONS))
+    heartbeat_turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(HEARTBEAT_CONNECTIONS))
 
     async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -163,24 +167,13 @@ class FrontProxy:
 
         A call that the SuperLink has is not cut off: it may hold a message, which would be lost.
         """
-        if not await self._wait_for_turn(receive):
+        turns = self.heartbeat_turns if scope["path"] == HEARTBEAT_PATH else self.turns
+        if not await _wait_for_turn(turns, receive):
             return None
         try:
             return await self._ask_superlink(scope, body)
         finally:
-            self.turns.release()
-
-    async def _wait_for_turn(self, receive: Receive) -> bool:
-        """Wait until the SuperLink takes another call. Returns whether the client is still there."""
-        if not self.turns.locked():
-            return await self.turns.acquire()
-        turn, left = asyncio.ensure_future(self.turns.acquire()), asyncio.ensure_future(receive())
-        await asyncio.wait({turn, left}, return_when=asyncio.FIRST_COMPLETED)
-        has_left = left.done()
-        left.cancel()
-        if has_left and not turn.cancel():
-            self.turns.release()
-        return not has_left
+            turns.release()
 
     async def _ask_superlink(self, scope: Event, body: bytes) -> "Reply":
         headers = [(name, value) for name, value in scope["headers"] if name not in CONNECTION_HEADERS]
@@ -194,6 +187,19 @@ class FrontProxy:
         return Reply(
             answer.status_code, [*reply_headers, (b"content-length", b"%d" % len(answer.content))], answer.content
         )
+
+
+async def _wait_for_turn(turns: asyncio.Semaphore, receive: Receive) -> bool:
+    """Wait until the SuperLink takes another call. Returns whether the client is still there."""
+    if not turns.locked():
+        return await turns.acquire()
+    turn, left = asyncio.ensure_future(turns.acquire()), asyncio.ensure_future(receive())
+    await asyncio.wait({turn, left}, return_when=asyncio.FIRST_COMPLETED)
+    has_left = left.done()
+    left.cancel()
+    if has_left and not turn.cancel():
+        turns.release()
+    return not has_left
 
 
 class Reply(NamedTuple):
@@ -259,11 +265,12 @@ def run_proxy(
     Yields:
         A function that says whether the proxy is still running.
     """
+    most = BACKEND_CONNECTIONS + HEARTBEAT_CONNECTIONS
     backend = httpx.AsyncClient(
         base_url=f"https://{superlink}",
         verify=ssl.create_default_context(cafile=str(certificates.authority)),
         timeout=httpx.Timeout(2 * SILENCE_SECONDS, pool=None),
-        limits=httpx.Limits(max_connections=BACKEND_CONNECTIONS, max_keepalive_connections=BACKEND_CONNECTIONS),
+        limits=httpx.Limits(max_connections=most, max_keepalive_connections=most),
         trust_env=False,
     )
     server = GatedServer(

@@ -39,7 +39,8 @@ log = get_log(__name__)
 
 SHORTEST_PAUSE = 0.1
 LONGEST_PAUSE = 2.0  # seconds between two polls; the longer nothing comes, the longer the pause
-HEARTBEAT_SECONDS = 10.0  # the SuperLink takes a node for gone after twice as long
+HEARTBEAT_SECONDS = 10.0  # at least; the SuperLink takes a node for gone after twice as long
+HEARTBEATS_PER_SECOND = 4  # of all nodes together, at most: each costs the SuperLink some 10 ms of a processor
 RETRY_SECONDS = 2.0  # before a SuperLink that is away is asked again
 NOT_REGISTERED = 412  # or it died, and counts as alive until its heartbeats are missed
 REFUSAL_REASONS = {
@@ -58,13 +59,25 @@ class SuperLinkAddress:
         address: Host and port.
         certificate: Certificate of the authority that signed the server's.
         key: The node's private key.
-        wait: Seconds until a node gives up that the SuperLink does not know.
+        wait: Seconds until a node of few gives up that the SuperLink does not know.
+        nodes: Nodes of the deployment. The more there are, the rarer are the heartbeats of each.
     """
 
     address: str
     certificate: Path
     key: Path
     wait: float = 60.0
+    nodes: int = 1
+
+    @property
+    def heartbeat(self) -> float:
+        """Seconds between two heartbeats, as the node tells the SuperLink."""
+        return max(HEARTBEAT_SECONDS, self.nodes / HEARTBEATS_PER_SECOND)
+
+    @property
+    def patience(self) -> float:
+        """Seconds until the node gives up: the rarer heartbeats are, the later the SuperLink misses its last process."""
+        return self.wait + 3 * (self.heartbeat - HEARTBEAT_SECONDS)
 
 
 def run_node(place: SuperLinkAddress, answer: Responder, say: Callable[[str], None]) -> None:
@@ -79,7 +92,7 @@ def run_node(place: SuperLinkAddress, answer: Responder, say: Callable[[str], No
         log.info("node connected", address=place.address, node=node.node_id)
         say(f"Connected to {place.address} as node {node.node_id}.")
         stop = threading.Event()
-        threading.Thread(target=_send_heartbeats, args=(client, node, stop), daemon=True).start()
+        threading.Thread(target=_send_heartbeats, args=(client, node, place.heartbeat, stop), daemon=True).start()
         try:
             patient = cast("FleetHttpClient", PatientClient(client))
             last_message, link, box = time.monotonic(), ServerLink(place, say), Mailbox(patient, node, answer, say)
@@ -212,10 +225,10 @@ def _activate_node(client: FleetHttpClient, public: bytes, place: SuperLinkAddre
     Raises:
         InvalidInput: The SuperLink does not know the node, or has another certificate.
     """
-    until, is_announced = time.monotonic() + place.wait, False
+    until, is_announced = time.monotonic() + place.patience, False
     while True:
         try:
-            request = fleet.ActivateNodeRequest(public_key=public, heartbeat_interval=HEARTBEAT_SECONDS)
+            request = fleet.ActivateNodeRequest(public_key=public, heartbeat_interval=place.heartbeat)
             return int(client.ActivateNode(request).node_id)
         except httpx.HTTPStatusError as error:
             _end_if_refused(error, place)
@@ -235,17 +248,17 @@ def _activate_node(client: FleetHttpClient, public: bytes, place: SuperLinkAddre
                     f"The certificate of the server at {place.address} is not signed by {place.certificate}.",
                     fix="Get the right ca.crt from the server's operator, and not over this network.",
                 ) from None
-            reason, until = "it does not answer", time.monotonic() + place.wait
+            reason, until = "it does not answer", time.monotonic() + place.patience
         if not is_announced:
             say(f"Waiting for {place.address}: {reason}.")
             is_announced = True
         time.sleep(RETRY_SECONDS)
 
 
-def _send_heartbeats(client: FleetHttpClient, node: Node, stop: threading.Event) -> None:
+def _send_heartbeats(client: FleetHttpClient, node: Node, seconds: float, stop: threading.Event) -> None:
     while not stop.is_set():
         try:
-            client.SendNodeHeartbeat(SendNodeHeartbeatRequest(node=node, heartbeat_interval=HEARTBEAT_SECONDS))
-            stop.wait(HEARTBEAT_SECONDS * 0.7)
+            client.SendNodeHeartbeat(SendNodeHeartbeatRequest(node=node, heartbeat_interval=seconds))
+            stop.wait(seconds * 0.7)
         except httpx.HTTPError:  # the next one may arrive before the node is taken for gone
             stop.wait(RETRY_SECONDS)
