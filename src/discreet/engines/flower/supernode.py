@@ -76,7 +76,7 @@ class SuperLinkAddress:
 
     @property
     def patience(self) -> float:
-        """Seconds until the node gives up: the rarer heartbeats are, the later the SuperLink misses its last process."""
+        """Seconds until the node gives up: rare heartbeats keep its last process alive for the SuperLink."""
         return self.wait + 3 * (self.heartbeat - HEARTBEAT_SECONDS)
 
 
