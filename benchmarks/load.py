@@ -117,9 +117,9 @@ The SuperLink's database keeps up to 64 MB of pages for each of its connections,
 up to 256 MiB of its file. That is a limit for any model and any number of clients. A model is stored once for all
 clients, in pieces of 4 MB, and the proxy holds one piece of each call.
 
-A call costs the SuperLink some 10 ms of a processor and the proxy some 5, seen over 30 s with 20 idle nodes. Each of
-the three exchanges of a secure round takes some ten calls for each client, and four more of the run: that would be two
-minutes of a processor at the server for a round of 200 clients. This is an estimate; a row above is a measurement.
+A call costs the SuperLink some 10 ms of a processor and the proxy some 5, seen over 30 s with 20 idle nodes, and each
+of the three exchanges of a secure round takes some ten calls for each client. So the SuperLink, which uses one
+processor at a time, sets the length of a round of 200 clients.
 
 Building the same job of 100 MB in one process, without clients, took 2.2 GB at most, by the check that no example
 enters the gradient of another: it holds some ten gradients of the model. So most of what the run's process holds is

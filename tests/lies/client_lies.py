@@ -1,5 +1,6 @@
 """The lies of clients: what each liar sends in the place of an honest answer."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -196,6 +197,12 @@ def alter(new: Callable[[Params], Params]) -> Lie:
 
 def change_tensors(new: Callable[[torch.Tensor], torch.Tensor]) -> Lie:
     return alter(lambda row: {name: new(value) for name, value in row.items()})
+
+
+def impossible_shape(answered: ClientTurn) -> bytes:
+    """Name a tensor without bytes whose second axis is longer than any memory."""
+    header = json.dumps({"weight": {"dtype": "F32", "shape": [0, 2**62], "data_offsets": [0, 0]}}).encode()
+    return signed_messages.encode_answer(len(header).to_bytes(8, "little") + header)
 
 
 def from_second_time(lie: Lie) -> Lie:

@@ -197,6 +197,7 @@ CLIENT_LIES = (
             "sends one number for each tensor, which would be spread": lie.change_tensors(
                 lambda value: value.flatten()[:1]
             ),
+            "sends a tensor whose header names an impossible shape": lie.impossible_shape,
             "sends NaN": lie.change_tensors(lambda value: value * float("nan")),
             "sends infinity": lie.change_tensors(lambda value: value + float("inf")),
             "sends numbers of another type": lie.change_tensors(lambda value: value.double()),

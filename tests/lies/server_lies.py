@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import torch
 
+from discreet.code_version import read_code_version
 from discreet.deploy.deployment import CARDS_FOLDER
 from discreet.engines.flower import signed_messages
 from discreet.params import Params
@@ -90,7 +91,7 @@ def name_run(run: str, number: str = "0, 1, 2, 3, 4") -> ServerLie:
 
 
 def speak_older_version(asked: ServerTurn) -> list[bytes]:
-    content = Writer().blob(bytes(32)).blob(b"").to_bytes()
+    content = Writer().blob(bytes(32)).blob(read_code_version().stamp.encode()).to_bytes()
     return [asked.request(content)]
 
 
