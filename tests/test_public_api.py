@@ -45,6 +45,7 @@ PUBLIC: dict[str, list[str]] = {
         "Unsupported",
         "escape_controls",
         "nearest_names",
+        "shorten_names",
         "shorten_words",
     ],
     "discreet.part": ["check_exact", "check_value", "complete_references", "from_plain", "part", "to_plain"],
