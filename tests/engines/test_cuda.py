@@ -49,6 +49,9 @@ CATALOG = [
         trainer=DpSgd(steps=(4,), sampling_rate=0.9, clip_norm=0.5, noise_multiplier=1e-6, learning_rate=0.5),
     ),
     Algorithm(
+        trainer=DpSgd(steps=(4,), sampling_rate=0.9, clip_norm=0.5, noise_multiplier=1e-6, learning_rate=0.5, piece=3),
+    ),
+    Algorithm(
         trainer=LocalSgd(
             learning_rate=0.3,
             batch_size=4,

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.func import grad, vmap
 from torch.nn import functional
 
 from discreet.algorithms.broadcast import Broadcast
@@ -20,7 +21,7 @@ from discreet.data.tasks.task import Task
 from discreet.errors import InvalidInput
 from discreet.models.user_module.reachable_tensors import reachable_tensors
 from discreet.models.user_module.supervised_module import SupervisedModule
-from discreet.params import Params, norms
+from discreet.params import Params, norms, repeat_for_clients
 from discreet.randomness.streams import RunKey
 
 CLIENTS, EXAMPLES, CLASSES, CLIP = 3, 4, 3, 0.5
@@ -323,6 +324,26 @@ class Several(nn.Linear):
         return super().forward(x), x
 
 
+class WeightInAList(nn.Module):
+    """Computes with a weight that it also keeps in a list, where training can't replace it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = nn.Linear(4, 3)
+        self.kept = [self.last.weight]
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.last(x) + nn.functional.linear(x.tanh(), self.kept[0])
+        return out
+
+
+def penalise(module: nn.Linear) -> Any:
+    """Return a loss with a penalty on the weights of a module, which is not the copy that is trained."""
+    return lambda outputs, targets: (
+        nn.functional.cross_entropy(outputs, targets, reduction="none") + module.weight.square().sum()
+    )
+
+
 NUMBERS = clients_from_arrays(torch.arange(24.0).reshape(6, 4) / 24, [0, 1, 2, 0, 1, 2], sizes=[2, 4], classes=3)
 SENTENCES = clients_from_arrays(torch.ones(6, 5, dtype=torch.int64), [0, 1, 2, 0, 1, 2], sizes=[2, 4], classes=3)
 PRICES = clients_from_arrays(torch.arange(24.0).reshape(6, 4) / 24, torch.arange(6.0), sizes=[6])
@@ -342,6 +363,8 @@ PRICES = clients_from_arrays(torch.arange(24.0).reshape(6, 4) / 24, torch.arange
         (nn.Linear(4, 3), NUMBERS, lambda outputs, targets: outputs.sum(dim=0), "one number per example"),
         (nn.Linear(4, 3), NUMBERS, lambda outputs, targets: (outputs - outputs.mean(0)).norm(), "mixes examples"),
         (nn.Linear(4, 3), NUMBERS, nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 9.0])), "mixes examples"),
+        (WeightInAList(), NUMBERS, None, r"a parameter of the shape \(3, 4\) that it keeps beside its layers"),
+        (nn.Linear(4, 3), NUMBERS, penalise(nn.Linear(4, 3)), "where training would not change it"),
     ],
 )
 def test_what_cannot_be_trained_is_said_before_training(module: nn.Module, task: Task, loss: Any, sentence: str):
@@ -392,6 +415,15 @@ def test_a_column_of_predictions_meets_a_row_of_targets_without_broadcasting():
         found = supervised.evaluate(supervised.params, inputs, targets)
         assert found["mse"] == pytest.approx(float(losses.mean()), rel=1e-5)
         assert set(found) == {"mse", "loss"}
+
+
+def test_a_layer_with_two_names_is_as_it_was_after_its_gradients_were_taken():
+    twice = nn.Linear(4, 4)
+    model = SupervisedModule(nn.Sequential(twice, nn.Tanh(), twice, nn.Linear(4, 3)), "classification")
+    inputs, targets = torch.randn(5, 4), torch.tensor([0, 1, 2, 0, 1])
+    before = model.evaluate(model.params, inputs, targets)
+    vmap(grad(lambda params: model.loss(params, inputs, targets).sum()))(repeat_for_clients(model.params, 2))
+    assert model.evaluate(model.params, inputs, targets) == before
 
 
 def test_evaluation_counts_right_answers_without_dropout_in_chunks():

@@ -94,6 +94,12 @@ def test_an_outer_product_of_a_tiny_and_a_huge_factor_keeps_the_clip(exponent: i
     assert float(clipped.double().norm()) <= 1e-3 * 2.0 ** (exponent + 149)
 
 
+def test_an_outer_product_of_doubles_whose_squares_vanish_keeps_the_clip() -> None:
+    sides = ((10_000, 1.5e-162), (1, 1.3e154))
+    left, right = (torch.full((1, length), value, dtype=torch.float64) for length, value in sides)
+    assert longest(clip_sum(OuterProductGradient(left, right), 1e-9)) <= 1e-9
+
+
 def test_noise_is_added_before_a_sum_is_rounded() -> None:
     total: Params = {"w": torch.tensor([[2.0**24 + 1]], dtype=torch.float64)}
     noisy = add_noise(total, {"w": torch.ones(1, 1)}, torch.tensor([1.0]))

@@ -20,6 +20,7 @@ from discreet.algorithms.training.layer_gradients import LAYER_GRADIENTS, Rule, 
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.per_example import _sum_by_vmap, clipped_sum, plan_for
 from discreet.algorithms.training.shipped_modules import INDEPENDENT_LAYERS
+from discreet.errors import InvalidInput
 from discreet.params import Params, norms, repeat_for_clients
 
 IMAGES, VECTORS, SEQUENCES, SENTENCES = (2, 8, 8), (6,), (4, 6), (7,)
@@ -316,6 +317,24 @@ class ReusedWeight(nn.Module):
         return outputs
 
 
+class ReusedWeightBehindZero(ReusedWeight):
+    """Its second use has no gradient as long as the last layer is zero, as many networks start."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        nn.init.zeros_(self.last.weight)
+
+
+class ShapeOfAWeight(ReusedWeight):
+    """Asks its layer's weight for its shape and type, and computes with nothing of it."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        width, like = self.layer.weight.shape[0], self.layer.weight.dtype
+        hidden = torch.tanh(self.layer(inputs).to(like))
+        outputs: Tensor = self.last(nn.functional.pad(hidden, (0, 5 - width)))
+        return outputs
+
+
 def each_loss(outputs: Tensor, targets: Tensor) -> Tensor:
     return nn.functional.cross_entropy(outputs, targets, reduction="none")
 
@@ -352,6 +371,68 @@ def test_gradients_are_those_of_each_example_alone(kind: type) -> None:
     found = clipped_sum(loss, params, batch, Clip(1e30))
     expected = _sum_by_vmap(loss, params, batch, Clip(1e30))
     assert all(torch.allclose(found[name], expected[name], atol=1e-9) for name in found)
+
+
+@pytest.mark.parametrize(("kind", "planned"), [(ReusedWeightBehindZero, False), (ShapeOfAWeight, True)])
+def test_a_weight_that_is_used_outside_its_layer_is_found_whatever_its_gradient(kind: type, planned: bool) -> None:
+    module = kind().double()
+    loss = ModuleLoss.from_module(module, each_loss)
+    params = {name: value.detach()[None] for name, value in module.named_parameters()}
+    assert (per_example.plan_for(loss, params, build_batch(1, 3)) is not None) == planned
+
+
+class OtherForms(nn.Module):
+    """Calls layers in ways in which their inputs or outputs have another form than usual."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.by_name, self.of_one_row, self.of_nothing = nn.Linear(5, 4), nn.Linear(4, 1), nn.Linear(4, 2)
+        self.picture = nn.Conv2d(1, 1, 1)
+        self.last = nn.Linear(1, 3)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        hidden = torch.tanh(self.by_name(input=inputs))
+        numbers = torch.stack([self.of_one_row(row) for row in hidden])
+        numbers = numbers + self.of_nothing(hidden[:, None][:, :0]).sum((1, 2))[:, None]
+        pictures = torch.stack([self.picture(number.reshape(1, 1, 1)).flatten() for number in numbers])
+        outputs: Tensor = self.last(pictures)
+        return outputs
+
+
+def test_layers_that_are_called_in_other_forms_go_by_vmap_and_are_right() -> None:
+    torch.manual_seed(0)
+    module = OtherForms().double()
+    batch = build_batch(1, 3)
+    params = {name: value.detach()[None] for name, value in module.named_parameters()}
+    found = per_example.clipped_sum(ModuleLoss.from_module(module, each_loss), params, batch, Clip(1e6))
+    own = list(module.parameters())
+    total = each_loss(module(batch.inputs[0]), batch.targets[0]).sum()
+    for value, expected in zip(found.values(), torch.autograd.grad(total, own), strict=True):
+        torch.testing.assert_close(value[0], expected)
+
+
+class AnotherPath(nn.Module):
+    """Calls its layer as often as a list says, call by call."""
+
+    def __init__(self, times: list[int]) -> None:
+        super().__init__()
+        self.layer, self.times = nn.Linear(5, 5), times
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        for _ in range(self.times.pop(0)):
+            inputs = self.layer(inputs)
+        return inputs[:, :3]
+
+
+@pytest.mark.parametrize("later", [0, 2])
+def test_a_layer_that_is_called_more_or_less_often_than_when_it_was_tried_is_refused(later: int) -> None:
+    module = AnotherPath([1, 1, 1, later])
+    loss = ModuleLoss.from_module(module, each_loss)
+    params = {name: value.detach().double()[None] for name, value in module.named_parameters()}
+    batch = build_batch(1, 3)
+    assert per_example.plan_for(loss, params, batch) is not None  # which takes three calls
+    with pytest.raises(InvalidInput, match="another number of times than when it was tried"):
+        per_example.clipped_sum(loss, params, batch, Clip(1.0))
 
 
 def test_only_networks_that_are_known_to_keep_examples_apart_take_whole_batches() -> None:

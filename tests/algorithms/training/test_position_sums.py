@@ -83,6 +83,38 @@ def test_no_norm_is_below_the_exact_one_nor_that_of_the_row_if_rounding_exceeds_
         assert exact_square(outer[example], inputs[example]) <= Fraction(square)
 
 
+@pytest.mark.parametrize(("positions", "left", "right"), [(130, 1, 1), (300, 2, 3), (1024, 4, 9)])
+def test_a_norm_has_the_room_for_rounding_that_the_proof_asks_for(positions: int, left: int, right: int) -> None:
+    """docs/notes/numerics.md: (2(p + q + T²) + 16)uL², where torch's own rounding is far below the worst case."""
+    outer, inputs = random(1, positions, left), random(1, positions, right)
+    half = positions // 2
+    outer[:, half:], inputs[:, half:] = -outer[:, :half], inputs[:, :half]
+    length = float((outer.double().norm(dim=2) * inputs.double().norm(dim=2)).sum())
+    room = (2 * (left + right + positions**2) + 16) * 2.0**-53 * length**2
+    assert float(position_sum(outer, inputs).squared_norms()) >= room * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("positions", [*range(1, 10), 85, 86, 127, 128, 129, 255, 256, 257, 300])
+def test_a_product_spans_256_terms_and_several_examples_only_where_their_lengths_are_bounded(
+    positions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spans, add = [], position_sums._sum_groups
+    monkeypatch.setattr(
+        position_sums, "_sum_groups", lambda left, right, together: spans.append(together) or add(left, right, together)
+    )
+    outer, inputs = random(3, positions, 1), random(3, positions, 1)
+    half = positions // 2
+    outer[:, half : 2 * half], inputs[:, half : 2 * half] = -outer[:, :half], inputs[:, :half]
+    outer[:, 2 * half :] = 0
+    found = position_sum(outer, inputs)
+    found.weighted_sum(torch.ones(1, 3))
+    (together,) = spans
+    assert together == 1 or together * positions <= 256
+    if together > 1:
+        lengths = (outer.double().norm(dim=2) * inputs.double().norm(dim=2)).sum(dim=1)
+        assert bool((found.squared_norms().sqrt() >= lengths / 64).all())
+
+
 @pytest.mark.parametrize("positions", [2, 16, 128, 129, 300])
 @pytest.mark.parametrize("scale", [1.0, 1e12])
 def test_an_example_whose_terms_cancel_moves_the_sum_by_at_most_the_clip(positions: int, scale: float) -> None:
@@ -142,6 +174,12 @@ def test_doubles_whose_squares_vanish_or_overflow_keep_the_clip(outer: float, in
     factors = (torch.full((1, 2, 1), size, dtype=torch.float64) for size in (outer, inputs))
     found = position_sum(*factors)
     assert float(clip_sum(found, 0.1).abs().max()) <= 0.1
+
+
+def test_a_double_that_counts_as_zero_in_the_norm_counts_as_zero_in_the_sum() -> None:
+    factors = [torch.full((1, 2, 1), size, dtype=torch.float64) for size in (1e-100, 1e150)]
+    found = position_sum(*factors)
+    assert (float(found.squared_norms()), float(found.weighted_sum(torch.ones(1, 1)))) == (0.0, 0.0)
 
 
 def test_gradients_stay_factors_where_these_are_far_smaller_and_as_fast() -> None:

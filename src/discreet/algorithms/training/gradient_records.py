@@ -11,6 +11,7 @@ from discreet.double_sums import weighted_sums
 # Values whose squares are summed in single precision; these sums are added in double precision. Whatever the order, the
 # norm of n values is off by at most n/2 + 1 units of 2^-24: 7.7e-6, less than the 1e-5 that `clipping.ROUNDING` leaves.
 NORM_PIECE = 256
+SMALLEST_FACTOR = 1e-75  # smaller doubles count as zero
 
 
 class Gradient(Protocol):
@@ -64,16 +65,24 @@ class OuterProductGradient:
     right: Tensor
 
     def squared_norms(self) -> Tensor:
-        left, right = (torch.linalg.vector_norm(side, dim=1, dtype=torch.float64) for side in (self.left, self.right))
+        left, right = (torch.linalg.vector_norm(to_doubles(side), dim=1) for side in (self.left, self.right))
         both: Tensor = (left * right).square()
         return both
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        left = self.left.double().reshape(*weights.shape, -1) * weights.double()[..., None]
-        return left.transpose(1, 2) @ self.right.double().reshape(*weights.shape, -1)
+        left = to_doubles(self.left).reshape(*weights.shape, -1) * weights.double()[..., None]
+        return left.transpose(1, 2) @ to_doubles(self.right).reshape(*weights.shape, -1)
 
     def zero_nonfinite(self) -> "OuterProductGradient":
         return OuterProductGradient(zero_nonfinite(self.left), zero_nonfinite(self.right))
+
+
+def to_doubles(factors: Tensor) -> Tensor:
+    """Return factors of products in double precision, without doubles whose squares or products would lose digits."""
+    doubles = factors.double()
+    if factors.dtype != torch.float64:
+        return doubles
+    return doubles.masked_fill(doubles.abs() < SMALLEST_FACTOR, 0.0)
 
 
 def zero_nonfinite(value: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from discreet.algorithms.training.gradient_records import DenseGradient, Gradient, OuterProductGradient
+from discreet.algorithms.training.layer_recording import changed_path
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.position_sums import PositionSumGradient, takes_less_as_factors
 from discreet.algorithms.training.shipped_modules import is_shipped_layer
@@ -216,6 +217,8 @@ def example_gradients(
     """Return the gradients of every example for the parameters in `names`. Empties `seen` and `outer`."""
     found = {}
     for name, layer in layers.items():
+        if name not in seen:
+            raise changed_path(name)
         inputs, gradient = seen.pop(name), outer.pop(name)  # what no record keeps is freed
         if inputs.is_floating_point():
             inputs = inputs.to(gradient.dtype)  # fewer digits, if the network has an autocast of its own

@@ -9,6 +9,8 @@ from torch import Tensor, nn
 
 from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.shipped_modules import Tap
+from discreet.algorithms.training.tensor_uses import TensorUses
+from discreet.errors import InvalidInput
 from discreet.params import Params
 from discreet.randomness.torch_seed import seed_torch
 
@@ -35,6 +37,8 @@ def record_layers(layers: dict[str, nn.Module], taps: Taps, seen: Taps, layout: 
 
     def tap(name: str) -> Tap:
         def record(inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+            if name in seen:
+                raise changed_path(name)
             seen[name] = inputs[0]
             return layout(output) + taps[name]
 
@@ -42,6 +46,15 @@ def record_layers(layers: dict[str, nn.Module], taps: Taps, seen: Taps, layout: 
 
     with _register_hooks({name: (layer, tap(name)) for name, layer in layers.items()}):
         yield
+
+
+def changed_path(layer: str) -> InvalidInput:
+    """Return the error of a network that calls a layer more often or less often than when it was tried."""
+    return InvalidInput(
+        f"The network calls its layer {layer!r} another number of times than when it was tried, so the gradients of "
+        "single examples are not known.",
+        fix="Call the same layers in every pass: draw with torch, as torch.nn.Dropout does, and multiply by the draw.",
+    )
 
 
 class OutputShapes(NamedTuple):
@@ -59,22 +72,43 @@ class OutputShapes(NamedTuple):
 def output_shapes(
     loss: ModuleLoss, layers: dict[str, nn.Module], params: Params, inputs: Tensor, targets: Tensor
 ) -> OutputShapes | None:
-    """Return the shapes of the layers' outputs; None if a layer is used twice or not at all, or has another form."""
-    found: dict[str, list[torch.Size]] = {name: [] for name in layers}
+    """Return the shapes of the layers' outputs.
+
+    None if a layer is used twice or not at all, if its weights are also used outside it, or if it has another form.
+    """
+    found: dict[str, list[tuple[tuple[Tensor, ...], torch.Size]]] = {name: [] for name in layers}
 
     def tap(name: str) -> Tap:
-        return Tap(lambda inputs, output: found[name].append(output.shape))
+        return Tap(lambda inputs, output: found[name].append((inputs, output.shape)))
 
     taps = {name: (layer, tap(name)) for name, layer in layers.items()}
-    with torch.no_grad(), seed_torch(0, inputs.device), _register_hooks(taps):  # what dropout draws here is not used
+    uses = TensorUses(params)
+    with torch.no_grad(), seed_torch(0, inputs.device), _register_hooks(taps), uses:  # what dropout draws is not used
         loss(params, inputs[:1], targets[:1])
-    if any(len(shapes) != 1 for shapes in found.values()):
+    if max(uses.counts.values(), default=0) > 1 or any(len(calls) != 1 for calls in found.values()):
         return None
-    unbatched = frozenset(name for name, (shape,) in found.items() if shape[:1] != (1,))
-    if any(not isinstance(layers[name], WITHOUT_EXAMPLES) for name in unbatched):
+    calls = {name: (given[0], shape) for name, ((given, shape),) in found.items() if given and shape.numel()}
+    unbatched = frozenset(name for name, call in calls.items() if not _has_examples(layers[name], *call))
+    if len(calls) < len(layers) or any(not isinstance(layers[name], WITHOUT_EXAMPLES) for name in unbatched):
         return None
-    shapes = {name: shape if name in unbatched else shape[1:] for name, (shape,) in found.items()}
+    shapes = {name: shape if name in unbatched else shape[1:] for name, (_, shape) in calls.items()}
     return OutputShapes(shapes, unbatched)
+
+
+def _has_examples(layer: nn.Module, inputs: Tensor, output: torch.Size) -> bool:
+    """Return whether the first axis of a layer's inputs and outputs, which come from one example, is that of examples.
+
+    Otherwise there is none, as of an embedding of positions.
+    """
+    if isinstance(layer, nn.Embedding):
+        axes = 1
+    elif isinstance(layer, nn.LayerNorm):
+        axes = 1 + len(layer.normalized_shape)
+    elif isinstance(layer, nn.Conv1d | nn.Conv2d):
+        axes = 2 + len(layer.kernel_size)
+    else:
+        axes = 2
+    return inputs.dim() >= axes and (inputs.shape[0], output[0]) == (1, 1)
 
 
 @contextmanager

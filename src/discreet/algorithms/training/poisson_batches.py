@@ -18,7 +18,7 @@ from discreet.algorithms.training.per_round import value_in_round
 from discreet.algorithms.training.trainer import Loss
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
-from discreet.params import Params, add, repeat_for_clients, zeros_like
+from discreet.params import Params, add, map_params, repeat_for_clients, zeros_like
 from discreet.privacy.events import Noise
 from discreet.randomness.streams import Streams
 
@@ -129,7 +129,8 @@ def sum_clipped_gradients(
     total: Params | None = None
     for batch in batches.draw_poisson(rates, coins, piece):
         summed = recordings.run(("clipped sum", shared), clipped, params, batch, clip)
-        total = summed if total is None else add(total, summed)
+        # the first piece is copied: a recording's outputs are overwritten when the next piece replays it
+        total = map_params(torch.clone, summed) if total is None else add(total, summed)
     if total is not None:
         return total
     return zeros_like(repeat_for_clients(params, batches.clients) if shared else params, torch.float64)

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from discreet.algorithms.training.gradient_records import zero_nonfinite
+from discreet.algorithms.training.gradient_records import to_doubles, zero_nonfinite
 
 UNIT = 2.0**-53
 TERMS = 256  # outer products of several examples that are added up before the sum of each example is complete
 CANCELLATION = 64  # an example is clipped as if it were at least this share of the lengths of its terms: L/64
-SMALLEST_FACTOR = 1e-75  # smaller doubles count as zero, so that no inner product of others loses digits
 CPU_VALUES, GPU_VALUES = 2**20, 2**26  # doubles that are formed at once
 PASSES = 100  # multiplications that take as long as storing a value of a gradient and reading it for norm and sum
 SMALLER = 4  # how many times as large as its factors a gradient must be
@@ -42,7 +41,9 @@ class PositionSumGradient:
         """Return squares of numbers that are at least each gradient's norm, and L/64 (see CANCELLATION)."""
         values = self._positions * (self.shape[0] + self._row_length + 2 * self._positions)
         pieces = _split((self.outer, self.inputs), max(1, self._limit // values))
-        return torch.cat([_upper_norms(_exact(outer), _exact(self.rows(some))) for outer, some in pieces]).square()
+        return torch.cat(
+            [_upper_norms(to_doubles(outer), to_doubles(self.rows(some))) for outer, some in pieces]
+        ).square()
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         outer = self.outer.reshape(*weights.shape, *self.outer.shape[1:])
@@ -77,8 +78,8 @@ class PositionSumGradient:
         """
         total: Tensor | None = None
         for weights, outer, inputs in _split(block, examples, dim=1):
-            rows = _exact(self.rows(inputs.flatten(0, 1)))
-            left = _exact(outer) * weights[..., None, None]
+            rows = to_doubles(self.rows(inputs.flatten(0, 1)))
+            left = to_doubles(outer) * weights[..., None, None]
             part = _sum_groups(left, rows.reshape(*left.shape[:3], -1), together)
             total = part if total is None else total.add_(part)
         assert total is not None
@@ -138,10 +139,3 @@ def _split(tensors: tuple[Tensor, ...], size: int, dim: int = 0) -> Iterator[tup
 def _row_norms(rows: Tensor) -> Tensor:
     norms: Tensor = torch.linalg.vector_norm(rows, dim=2)
     return norms
-
-
-def _exact(factors: Tensor) -> Tensor:
-    doubles = factors.double()
-    if factors.dtype != torch.float64:
-        return doubles
-    return doubles.masked_fill(doubles.abs() < SMALLEST_FACTOR, 0.0)

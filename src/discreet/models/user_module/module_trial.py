@@ -4,7 +4,7 @@ A trial proves nothing: it only helps the user. What a guarantee needs is ensure
 """
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from discreet.algorithms.training.isolation_check import fixed_randomness
+from discreet.algorithms.training.tensor_uses import TensorUses
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.words import fill
 
@@ -46,6 +47,26 @@ def try_forward(module: nn.Module, inputs: Tensor, shape: tuple[int, ...]) -> An
                 fix="Leave out what forward() collects from the data, or freeze it with .eval().",
             )
     return outputs
+
+
+def check_nothing_trained_is_kept_apart(reachable: Mapping[int, Tensor], compute: Callable[[], Tensor]) -> None:
+    """Refuse a model or loss that computes with a parameter where training doesn't replace it.
+
+    Args:
+        reachable: All tensors that the model and its loss refer to.
+        compute: Computes a loss with other tensors in the place of all parameters of the model.
+    """
+    trained = {str(key): value for key, value in reachable.items() if type(value) is nn.Parameter}
+    uses = TensorUses({key: value for key, value in trained.items() if value.requires_grad})
+    with torch.no_grad(), uses:
+        compute()
+    for key, count in uses.counts.items():
+        if count:
+            raise InvalidInput(
+                f"The model or its loss computes with a parameter of the shape {tuple(trained[key].shape)} that it "
+                "keeps beside its layers, such as in a list or a closure, where training would not change it.",
+                fix="Register it in the model (nn.ParameterList, nn.ModuleList), and compute penalties in forward().",
+            )
 
 
 def try_differentiate(compute: Callable[..., T], *arguments: Any) -> T:

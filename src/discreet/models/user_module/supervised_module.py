@@ -21,6 +21,7 @@ from discreet.models.user_module import module_trial
 from discreet.models.user_module.example_losses import LossFunction, align_shapes, check_loss, example_losses
 from discreet.models.user_module.fresh_copy import fresh_copy
 from discreet.models.user_module.reachable_tensors import reachable_tensors
+from discreet.models.user_module.tensor_places import find_tensor_places
 from discreet.models.user_module.vectorised_layers import VectorisedLayers, without_weight_flattening
 from discreet.params import Params
 
@@ -82,7 +83,9 @@ class SupervisedModule:
         """Return one loss per example. Works under torch.func's grad and vmap too."""
         module = fresh_copy(self._module) if self._needs_copies else self._module
         with VectorisedLayers(), without_weight_flattening(module):
-            outputs = functional_call(module, {**self._frozen_tensors(params), **params}, (inputs,))
+            tensors = {**self._frozen_tensors(params), **params}
+            in_place = {place: tensors[name] for place, name in self._places.items() if name in tensors}
+            outputs = functional_call(module, in_place, (inputs,), tie_weights=False)
             losses = self._losses(outputs, targets)
         self._check_nothing_kept()
         return losses
@@ -156,6 +159,9 @@ class SupervisedModule:
             module_trial.metric_values(self._metric, self._tensor(outputs), targets)
         gradients = vmap(grad(self._single_loss), in_dims=(None, 0, 0), randomness="different")
         module_trial.try_differentiate(gradients, self.params, inputs[:2], targets[:2])
+        module_trial.check_nothing_trained_is_kept_apart(
+            reachable_tensors(self._module, self._user_loss), lambda: self.loss(self.params, inputs, targets)
+        )
 
     def verify_isolation(self, task: Task, params: Params) -> str:
         """Verify that examples, clients and calls don't affect each other, on the device and in the dtype of `params`.
@@ -203,6 +209,7 @@ class SupervisedModule:
         own = {name: value.detach().clone() for name, value in module.named_parameters()}
         trained = {name for name, value in module.named_parameters() if value.requires_grad}
         self._module = module
+        self._places = find_tensor_places(module)
         self.params: Params = {name: value for name, value in own.items() if name in trained}
         self._frozen_params: Params = {name: value for name, value in own.items() if name not in trained}
         self._frozen_params |= dict(module.named_buffers())
