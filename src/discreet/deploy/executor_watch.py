@@ -4,7 +4,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-NAMES = (b"flower-superexe", b"flower-superlin")  # 15 letters of its command, which it has from its parent at first
+EXECUTOR = b"flower-superexe"  # the first 15 letters of its command
 DEAD = (b"Z", b"X")  # states of a process that has ended
 
 
@@ -20,8 +20,11 @@ class ExecutorWatch:
     _was_seen: bool = False
 
     def has_ended(self) -> bool:
-        """Whether the SuperLink had an executor and has none now. One that it has not waited for is listed as dead."""
-        states = [state for name, state in map(_read_process, _children(self.superlink)) if name in NAMES]
+        """Whether the SuperLink had an executor and has none now. One that it has not waited for is listed as dead.
+
+        Other processes that the SuperLink starts and ends, such as at its start, say nothing.
+        """
+        states = [state for name, state in map(_read_process, _children(self.superlink)) if name == EXECUTOR]
         self._was_seen = self._was_seen or bool(states)
         return self._was_seen and all(state in DEAD for state in states)
 
