@@ -27,8 +27,8 @@ coverage: $(READY) ## run the tests and show which share of branches they take; 
 test-slow: $(READY) ## run the long statistical tests, half an hour of two cores; PART=2/6 runs the third sixth of them
 	$(BIN)/python -m pytest -m slow --timeout 1800 $(if $(PART),--part $(PART))
 
-test-deploy: .venv/.flower ## run a real SuperLink and real clients, with TLS and keys, on this machine
-	$(BIN)/python -m pytest tests/deploy -m deploy -n 2 --dist loadfile --timeout 900 --ignore tests/deploy/test_bounded_drill.py --ignore tests/deploy/test_load.py
+test-deploy: .venv/.flower ## run a real SuperLink and real clients, with TLS and keys, on this machine; all, or those in TESTS
+	$(BIN)/python -m pytest $(or $(TESTS),tests/deploy) -m deploy -n 2 --dist loadfile --timeout 900
 
 drill: .venv/.flower ## kill processes of a real deployment 200 times, and write docs/reliability.md
 	$(BIN)/python -m tests.drill
