@@ -66,7 +66,7 @@ def ours(make: MakeNetwork, data: Federation, work: LocalWork, setting: Setting)
 def _our_contestant(make: MakeNetwork, data: Federation, work: LocalWork, settings: dict[str, Any]) -> Contestant:
     module = seeded_network(make).to(data.inputs.device)
     params = {name: value.detach().clone() for name, value in module.named_parameters() if value.requires_grad}
-    algorithm, population, key = work.algorithm().for_population(data.population), data.population, RunKey.generate()
+    algorithm, population, key = work.algorithm().for_population(data.population), data.population, RunKey.from_seed(0)
     simulation = Simulation(algorithm, data, SupervisedModule(module, "classification").loss, key, **settings)
     state, rounds = [algorithm.init(params)], iter(range(10**9))
     engine = EmbeddedEngine(simulation, fitting_block_size(simulation, algorithm.broadcast(state[0], 0)))

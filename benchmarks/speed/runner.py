@@ -107,6 +107,7 @@ def _check_side(
     name: str, make: Callable[[], Contestant], case: Case, setting: Setting
 ) -> tuple[SideTimes, Contestant, float]:
     """Build a side and let it work as often as the losses are compared after; return how long its last call took."""
+    torch.manual_seed(0)  # what dropout draws is the same in each run, so that losses are
     before = _reset_memory(setting.device)
     contestant, lasted = make(), 0.0
     losses = [] if contestant.loss is None else [contestant.loss()]
