@@ -1,4 +1,4 @@
-"""Sums of rows in double precision, in pieces that stay in a processor's cache.
+"""Sums and norms of rows in double precision, in pieces that stay in a processor's cache.
 
 A sum in single precision rounds by the size of all that is in it: two sums that differ in one of n rows of norm 1 may
 come out up to 2n²·2⁻²⁴ further apart than they are, which no accountant counts (docs/notes/numerics.md).
@@ -40,6 +40,28 @@ def weighted_sums(rows: Tensor, weights: Tensor) -> Tensor:
     for some, factors in zip(torch.split(rows[0], together), torch.split(weights, together, dim=1), strict=True):
         total = torch.addmm(total, factors, some.double())
     return total
+
+
+def row_norms(rows: Tensor, order: int = 2) -> Tensor:
+    """Return the L2 (or L1) norm over the last axis, in double precision.
+
+    On a CPU torch would write a converted copy of all rows first, which takes several times as long if it is large.
+    """
+    size = rows.shape[-1]
+    if rows.is_cuda or rows.numel() <= 4 * CPU_PIECE or rows.dtype == torch.float64:
+        return _norms(rows, order)
+    flat = rows.reshape(-1, size)
+    if size > CPU_PIECE:
+        pieces = torch.stack([_norms(some, order) for some in torch.split(flat, CPU_PIECE // 8, dim=1)])
+        found: Tensor = torch.linalg.vector_norm(pieces, order, dim=0)
+    else:
+        found = torch.cat([_norms(some, order) for some in torch.split(flat, max(1, CPU_PIECE // size))])
+    return found.reshape(rows.shape[:-1])
+
+
+def _norms(rows: Tensor, order: int) -> Tensor:
+    found: Tensor = torch.linalg.vector_norm(rows, order, dim=-1, dtype=torch.float64)
+    return found
 
 
 def sum_rows(rows: Tensor) -> Tensor:

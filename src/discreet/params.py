@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from discreet.double_sums import sum_rows
+from discreet.double_sums import row_norms, sum_rows
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
 
@@ -90,10 +90,7 @@ def round_to_types(values: Params, like: Params) -> Params:
 
 def norms(block: Params, leading: int = 1, order: int = 2) -> Tensor:
     """Return the L2 (or L1) norm over all tensors for each index of the leading axes, in double precision."""
-    tensor_norms = [
-        torch.linalg.vector_norm(value.reshape(*value.shape[:leading], -1), order, dim=-1, dtype=torch.float64)
-        for value in block.values()
-    ]
+    tensor_norms = [row_norms(value.reshape(*value.shape[:leading], -1), order) for value in block.values()]
     together: Tensor = torch.linalg.vector_norm(torch.stack(tensor_norms), order, dim=0)
     return together
 

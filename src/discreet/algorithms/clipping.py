@@ -42,10 +42,12 @@ def clip(block: Params, norm: float | Tensor, order: int = 2) -> Params:
     """
     _check_types(block)
     row_norms = norms(block, order=order)
-    return {
-        # NaN·0 is NaN, so a row that can't be scaled is replaced instead
+    scaled = scale_rows(clip_factors(row_norms, norm), block)
+    if row_norms.device.type == "cpu" and bool(row_norms.isfinite().all()):  # a GPU would have to wait for the check
+        return scaled
+    return {  # NaN·0 is NaN, so a row that can't be scaled is replaced instead
         name: torch.where(_is_finite(row_norms, value), value, torch.zeros_like(value))
-        for name, value in scale_rows(clip_factors(row_norms, norm), block).items()
+        for name, value in scaled.items()
     }
 
 

@@ -1,11 +1,19 @@
 """Local SGD: equals torch's own optimiser, for clients of any size."""
 
+from functools import partial
+from typing import Any
+
 import pytest
 import torch
+from torch import nn
 
 from discreet.algorithms.broadcast import Broadcast
-from discreet.algorithms.training import LocalSgd
+from discreet.algorithms.training import LocalSgd, client_turns, local_step
+from discreet.algorithms.training.batches import Batch
+from discreet.algorithms.training.gradient_rules import Asam, Blur, L2Clip, Prox, Sam
+from discreet.algorithms.training.module_loss import ModuleLoss
 from discreet.algorithms.training.schedules import Exponential, Inverse
+from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.errors import InvalidInput
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
@@ -45,6 +53,58 @@ def test_a_block_of_unlike_clients_does_what_each_alone_would_do_in_torch(local:
     for client in range(3):
         for name, value in by_torch(local, data, client, local.learning_rate).items():
             assert torch.allclose(found[name][client], value, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"epochs": 2},
+        {"steps": 5, "momentum": 0.9},
+        {"epochs": 2, "momentum": 0.5, "weight_decay": 0.01},
+        {"epochs": 1, "gradient_clip": L2Clip(bound=0.1)},
+        {"steps": 4, "perturbation": Sam(rho=0.1), "regulariser": Prox(strength=0.5)},
+        {"epochs": 2, "perturbation": Asam(rho=0.1), "regulariser": Blur(radius=0.01, strength=0.5)},
+    ],
+    ids=str,
+)
+def test_clients_that_step_in_turns_do_what_they_do_together(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(2 * 36, 3)).double()
+    loss = ModuleLoss.from_module(module, partial(nn.functional.cross_entropy, reduction="none"))
+    params = {name: value.detach().clone() for name, value in module.named_parameters()}
+    inputs, targets = torch.randn(20, 1, 8, 8, dtype=torch.float64), torch.randint(3, (20,))
+    data = clients_from_arrays(inputs, targets, sizes=[7, 1, 12], classes=3).train
+    federation = data.move_to(CPU, torch.float64)
+    local, found = LocalSgd(learning_rate=0.3, batch_size=4, **options), []
+    turns = spy_on_turns(monkeypatch)
+    for least in (1, 10**9):
+        monkeypatch.setattr(client_turns, "LARGE", least)
+        rows = KEY.rows(0, b"", [0, 1, 2], CPU)
+        found.append(local.train(loss, Broadcast(0, params, {}), federation.block([0, 1, 2]), rows))
+    assert set(turns) == {True, False}
+    for name, value in found[0].items():
+        torch.testing.assert_close(value, found[1][name], rtol=1e-9, atol=1e-12)
+        assert torch.equal(params[name], dict(module.named_parameters())[name])
+
+
+def spy_on_turns(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    taken: list[bool] = []
+    decide = client_turns.take_turns
+    monkeypatch.setattr(local_step, "take_turns", lambda *given: taken.append(decide(*given)) or taken[-1])
+    return taken
+
+
+@pytest.mark.parametrize(
+    ("module", "width"),
+    [(nn.Sequential(nn.Flatten(), nn.Linear(4096, 3)), 4096), (nn.Sequential(nn.Conv2d(1, 1, 1), nn.Flatten()), 64)],
+)
+def test_without_large_convolutions_clients_step_together(module: nn.Module, width: int) -> None:
+    loss = ModuleLoss.from_module(module, partial(nn.functional.cross_entropy, reduction="none"))
+    side, mask = int(width**0.5), torch.ones(3, 20, dtype=torch.bool)
+    batch = Batch(torch.randn(3, 20, 1, side, side), torch.zeros(3, 20, dtype=torch.int64), mask, None)
+    assert not client_turns.take_turns(loss, dict(module.named_parameters()), batch)
 
 
 def test_a_schedule_scales_the_rate_by_the_round() -> None:

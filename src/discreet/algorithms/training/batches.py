@@ -33,6 +33,13 @@ class Batch(NamedTuple):
     mask: Tensor
     active: Tensor | None
 
+    def select(self, client: int) -> Batch:
+        """Return the examples of one client that takes the step, without padding if it has an example."""
+        here = self.mask[client]
+        cells = slice(None) if here.all() or not here.any() else here
+        inputs, targets, mask = (value[client][cells][None] for value in (self.inputs, self.targets, self.mask))
+        return Batch(inputs, targets, mask, None)
+
 
 @dataclass(frozen=True)
 class Batches:

@@ -8,6 +8,7 @@ from functools import partial
 
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.training.batches import Batch
+from discreet.algorithms.training.client_turns import copy_for_clients, take_turns
 from discreet.algorithms.training.cuda_graphs import Recordings
 from discreet.algorithms.training.gradient_rules import AnyGradientClip, AnyPerturbation, AnyRegulariser
 from discreet.algorithms.training.gradient_step import Descent
@@ -38,7 +39,10 @@ class LocalStep:
         start = {} if self.regulariser is None else broadcast.params  # a recording copies all its inputs
         state: Descent | None = None
         for batch, rate in steps:
-            if state is None:
+            if take_turns(loss, broadcast.params, batch):
+                state = state or Descent.start(copy_for_clients(broadcast.params, clients), self.momentum)
+                self._step_in_turns(loss, state, start, rate, batch)
+            elif state is None:
                 first = partial(self._first_step, loss, clients)
                 state = recordings.run((self, "first"), first, broadcast.params, rate, batch)
             else:
@@ -71,6 +75,15 @@ class LocalStep:
     def _later_step(self, loss: Loss, state: Descent, start: Params, rate: Tensor, batch: Batch) -> Descent:
         gradient = client_gradients(loss, shared=False)(state.params, batch.inputs, batch.targets, batch.mask)
         return self._apply(loss, state, gradient, start, rate, batch)
+
+    def _step_in_turns(self, loss: Loss, state: Descent, start: Params, rate: Tensor, batch: Batch) -> None:
+        """Let each client step by itself, and write its new state where the old one was."""
+        taking = range(len(batch.mask)) if batch.active is None else batch.active.nonzero().flatten().tolist()
+        for client in taking:
+            before, own = state.select(client), batch.select(client)
+            after = self._later_step(loss, before, start, rate, own)
+            for old, new in zip(before.tensors(), after.tensors(), strict=True):
+                old.copy_(new)
 
     def _apply(
         self, loss: Loss, state: Descent, gradient: Params, start: Params, rate: Tensor, batch: Batch
@@ -105,8 +118,13 @@ def client_gradients(loss: Loss, *, shared: bool) -> Callable[..., Params]:
     )
 
     def alone(params: Params, inputs: Tensor, targets: Tensor, mask: Tensor) -> Params:
+        """Differentiate by ordinary autograd, without what functorch adds to each operation."""
         own = params if shared else {name: value[0] for name, value in params.items()}
-        return {name: value[None] for name, value in one_client(own, inputs[0], targets[0], mask[0]).items()}
+        own = {name: value.detach().requires_grad_() for name, value in own.items()}
+        with torch.enable_grad():
+            loss_of_client = mean(own, inputs[0], targets[0], mask[0])
+            found = torch.autograd.grad(loss_of_client, list(own.values()), materialize_grads=True)
+        return {name: value[None] for name, value in zip(own, found, strict=True)}
 
     def compute(params: Params, inputs: Tensor, targets: Tensor, mask: Tensor) -> Params:
         way = alone if len(inputs) == 1 else gradients  # vmap costs more than it gives, as on a real client's machine
