@@ -9,7 +9,6 @@ from pathlib import Path
 import results
 import torch
 
-from discreet.freed_memory import keep_freed_memory
 from speed.case import Case
 from speed.measurements import Entry, Key, add_entry, read_entries, write_entries
 from speed.page import render_page
@@ -22,7 +21,6 @@ KEPT = results.FOLDER / "speed.json"
 def main(arguments: list[str] | None = None) -> int:
     """Run the command, and return its exit code."""
     options = _parser().parse_args(arguments)
-    keep_freed_memory()  # as `discreet run` does; it serves both sides
     if options.list:
         print("\n".join(f"{case.name:24}{case.title}" for case in CASES.values()))
         return 0

@@ -37,7 +37,6 @@ from discreet.cli.output import emit, print_error
 from discreet.code_version import read_code_version
 from discreet.errors import DiscreetError, InvalidInput, shorten_words
 from discreet.extras import missing_extra
-from discreet.freed_memory import keep_freed_memory
 from discreet.paths import is_storable
 from discreet.validation_errors import describe_value
 from discreet.words import check_language
@@ -118,7 +117,6 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that can't show ε shows a question mark
-    keep_freed_memory()
     sys.exit(run(sys.argv[1:]))
 
 
