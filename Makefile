@@ -60,7 +60,7 @@ security: .venv-security/.ready ## faults that bandit knows in the code, and pub
 	.venv-security/bin/pip-audit --strict --require-hashes --disable-pip --requirement locks/all.txt
 
 bench: .venv-bench/.ready ## compare ours with its peers on this machine, and write docs/results/speed.md; BENCH_OPTIONS="--case NAME --go-on"
-	.venv-bench/bin/python -m benchmarks --write $(BENCH_OPTIONS)
+	.venv-bench/bin/python benchmarks --write $(BENCH_OPTIONS) # by its folder: a peer installs a package of this name
 
 pages: $(READY) ## write what follows from the code: the file map, the TOML reference and the lists of public names
 	$(BIN)/python tools/file_map.py

@@ -64,14 +64,14 @@ def _measure_all(options: argparse.Namespace, entries: dict[Key, Entry], kept: P
     limits, failed = Limits(options.turns, deadline), 0
     for case, precision in _chosen_units(options):
         key = (case.name, options.device, precision)
-        before = entries.get(key) if options.go_on else None
-        if before is not None and before.has_turns(options.turns):
+        before, size = entries.get(key) if options.go_on else None, options.size or options.device
+        if before is not None and before.size == dict(case.sizes[size]) and before.has_turns(options.turns):
             continue
         if limits.is_over:
             print(f"The time is over before {case.name} in {precision}; --go-on does the rest.", file=sys.stderr)
             break
         try:
-            entry = measure(case, options.device, precision, options.size or options.device, limits, before)
+            entry = measure(case, options.device, precision, size, limits, before)
         except (WorkDiffers, torch.OutOfMemoryError) as problem:
             print(f"{case.name} in {precision}: {problem}", file=sys.stderr)
             failed = 1

@@ -59,7 +59,7 @@ def _ratio_goals(start: str, case: Case, goal: float, entries: list[Entry]) -> I
     if not ratios:
         yield f"{start} | – | – | ≥ {goal:g}× | not measured |"
     for precision, ratio in ratios.items():
-        yield f"{start} | {precision} | {ratio:.1f}× | ≥ {goal:g}× | {results.verdict(ratio >= goal)} |"
+        yield f"{start} | {precision} | {ratio:.3g}× | ≥ {goal:g}× | {results.verdict(ratio >= goal)} |"
 
 
 def _time_goals(start: str, goal: float, entries: list[Entry]) -> Iterator[str]:
