@@ -113,7 +113,7 @@ def test_every_command_takes_json_and_prints_exactly_one_object(path: str, discr
         "run": f"--out {tmp_path / 'run'} --set rounds=2",
         "plan": "",
         "report": f"{finished}",
-        "audit": f"{small} --runs 1 --canaries 20",
+        "audit": f"{small} --runs 1 --canaries 20 --seed 1",  # at random, one in twenty may exceed the bound
         "predict": f"{tabled} {table}",
         "export": f"{tabled} --to torchscript",
         "trust": "--list",
