@@ -32,7 +32,8 @@ def copy_for_clients(params: Params, clients: int) -> Params:
 
 def _count_outputs(loss: ModuleLoss, params: Params, batch: Batch) -> int:
     """Count the values that a network's convolutions give for one example; found once for each shape."""
-    from discreet.algorithms.training.shipped_modules import Tap  # it needs torch
+    from discreet.algorithms.training.layer_recording import register_hooks  # these need torch
+    from discreet.algorithms.training.shipped_modules import Tap
 
     key = ("outputs of convolutions", batch.inputs.shape[2:])
     if key not in loss.plans:
@@ -41,15 +42,14 @@ def _count_outputs(loss: ModuleLoss, params: Params, batch: Batch) -> int:
         def count(inputs: tuple[Tensor, ...], output: Tensor) -> None:
             counts.append(output.numel())
 
-        layers = [layer for layer in loss.module.modules() if isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d)]
-        handles = [layer.register_forward_hook(Tap(count)) for layer in layers]
-        try:
-            if layers:
-                with torch.no_grad(), seed_torch(0, batch.inputs.device):  # what dropout draws here is not used
-                    loss(params, batch.inputs[0, :1], batch.targets[0, :1])
-        finally:
-            for handle in handles:
-                handle.remove()
+        taps = {
+            name: (layer, Tap(count))
+            for name, layer in loss.module.named_modules()
+            if isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d)
+        }
+        if taps:
+            with torch.no_grad(), seed_torch(0, batch.inputs.device), register_hooks(taps):  # its dropout is not used
+                loss(params, batch.inputs[0, :1], batch.targets[0, :1])
         loss.plans[key] = sum(counts)
     found: int = loss.plans[key]
     return found

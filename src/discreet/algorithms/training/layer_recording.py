@@ -1,6 +1,6 @@
 """Record what goes into each layer and the gradient of what comes out, by hooks and zeros that are added to outputs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -44,7 +44,7 @@ def record_layers(layers: dict[str, nn.Module], taps: Taps, seen: Taps, layout: 
 
         return Tap(record)
 
-    with _register_hooks({name: (layer, tap(name)) for name, layer in layers.items()}):
+    with register_hooks({name: (layer, tap(name)) for name, layer in layers.items()}):
         yield
 
 
@@ -83,7 +83,7 @@ def output_shapes(
 
     taps = {name: (layer, tap(name)) for name, layer in layers.items()}
     uses = TensorUses(params)
-    with torch.no_grad(), seed_torch(0, inputs.device), _register_hooks(taps), uses:  # what dropout draws is not used
+    with torch.no_grad(), seed_torch(0, inputs.device), register_hooks(taps), uses:  # what dropout draws is not used
         loss(params, inputs[:1], targets[:1])
     if max(uses.counts.values(), default=0) > 1 or any(len(calls) != 1 for calls in found.values()):
         return None
@@ -112,7 +112,8 @@ def _has_examples(layer: nn.Module, inputs: Tensor, output: torch.Size) -> bool:
 
 
 @contextmanager
-def _register_hooks(taps: dict[str, tuple[nn.Module, Tap]]) -> Iterator[None]:
+def register_hooks(taps: Mapping[str, tuple[nn.Module, Tap]]) -> Iterator[None]:
+    """Let each tap see what passes through its layer while the block lasts."""
     handles = [layer.register_forward_hook(tap) for layer, tap in taps.values()]
     try:
         yield
