@@ -33,7 +33,7 @@ def describe(stage: str, text: str, played: RunResult, liars: set[int]) -> dict[
         "left_out": sorted(played.left_out),
         "counted": played.counted,
         "updates": played.sent,
-        "told": played.told > 0,  # how often depends on how often a greeting is repeated, and so on the clock
+        "told": played.told,
         "named": sorted(_find_accused(lines)),
         "quarrel": sorted(_find_quarrels(lines)),
         "silence": sorted({int(name) for line in lines if " for want of " in line for name in NAME.findall(line)}),

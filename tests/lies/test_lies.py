@@ -48,7 +48,7 @@ def test_every_lie_of_the_tables_is_on_the_page_and_the_page_is_what_the_script_
 
 @pytest.mark.parametrize("record", RECORDS, ids=label)
 def test_a_lie_was_told_and_every_update_is_counted(record: dict[str, Any]) -> None:
-    assert record["told"]
+    assert record["told"] > 0
     assert all(counted >= sent for counted, sent in zip(record["counted"], record["updates"], strict=True))
 
 

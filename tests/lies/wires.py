@@ -47,7 +47,8 @@ class LyingClientsWire(Wire):
         lie = self.lies[client].get(answered.what)
         reply = honest if lie is None else lie(answered._replace(earlier=list(earlier)))
         earlier.append(honest)
-        if reply != honest:
+        # how often a greeting is repeated depends on the clock, so a lie about it counts once
+        if reply != honest and not (earlier[:-1] and answered.what == "hello"):
             self.told.append(client)
         return reply
 
