@@ -95,8 +95,9 @@ def every_part() -> list[type]:
     found = {}
     needed = {  # by packages that are not installed everywhere
         "flwr": ("discreet.engines.flower",),
-        "triton": tuple(
-            f"discreet.client_layers.{name}" for name in ("kernel_launch", "kernel_trial", "triton_kernels")
+        "triton": (
+            "discreet.double_kernels",
+            *(f"discreet.client_layers.{name}" for name in ("kernel_launch", "kernel_trial", "triton_kernels")),
         ),
     }
     absent = tuple(name for package in needed if not importlib.util.find_spec(package) for name in needed[package])

@@ -30,6 +30,7 @@ def test_these_files_hold_all_tests_that_need_a_gpu(tool: ModuleType) -> None:
         "deploy/test_gpu_processes.py",
         "deploy/test_node_device.py",
         "engines/test_cuda.py",
+        "test_double_kernels.py",
         "test_round_clock.py",
         "tools/test_gpu_tests.py",
     ]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from discreet.double_sums import kernels_serve, scaled_rows
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
-from discreet.params import Params, norms, scale_rows
+from discreet.params import Params, norms, scale, scale_rows
 
 AUTOMATIC_OFFSET = 0.01
 ROUNDING = 1 - 1e-5  # room for norms and products in single precision, which are off by some 1e-6
@@ -29,26 +30,34 @@ class Clip(NamedTuple):
         return self._replace(norm=self.norm[client]) if isinstance(self.norm, torch.Tensor) else self
 
 
-def clip(block: Params, norm: float | Tensor, order: int = 2) -> Params:
-    """Scale each row down to an L2 (or L1) norm of at most `norm`.
+def clip(block: Params, norm: float | Tensor, order: int = 2, *, unit: float | Tensor = 1.0) -> Params:
+    """Scale each row down to an L2 (or L1) norm of at most `norm`, and multiply it by `unit`.
 
     Args:
         block: Tensors with one row for each client.
         norm: One bound for all rows, or a tensor with one for each.
         order: Order of the norm, 2 or 1.
+        unit: What the clipped rows are multiplied by, such as 1/norm.
 
     Guarantee: no row's norm exceeds `norm`, for any input, nor 1 after the row is divided by `norm`; a zero row stays
     zero, and a row that holds NaN, infinity, or numbers too large to be scaled exactly becomes zero.
     """
     _check_types(block)
     row_norms = norms(block, order=order)
-    scaled = scale_rows(clip_factors(row_norms, norm), block)
-    if row_norms.device.type == "cpu" and bool(row_norms.isfinite().all()):  # a GPU would have to wait for the check
+    factors = clip_factors(row_norms, norm)
+    if all(kernels_serve(value) for value in block.values()):
+        return {name: scaled_rows(value, factors * unit) for name, value in block.items()}
+    clipped = _clip_by_torch(block, row_norms, factors)
+    return clipped if isinstance(unit, float) and unit == 1 else scale(clipped, unit)
+
+
+def _clip_by_torch(block: Params, row_norms: Tensor, factors: Tensor) -> Params:
+    scaled = scale_rows(factors, block)
+    # a GPU would have to wait for the check, and a step that is traced for compiling has no numbers
+    if type(row_norms) is torch.Tensor and row_norms.device.type == "cpu" and bool(row_norms.isfinite().all()):
         return scaled
-    return {  # NaN·0 is NaN, so a row that can't be scaled is replaced instead
-        name: torch.where(_is_finite(row_norms, value), value, torch.zeros_like(value))
-        for name, value in scaled.items()
-    }
+    # NaN·0 and infinity·0 are NaN; a row with a factor above 0 has numbers only, which no factor makes larger
+    return {name: value.nan_to_num_(0.0, 0.0, 0.0) for name, value in scaled.items()}
 
 
 def clip_factors(row_norms: Tensor, norm: float | Tensor, *, automatic: bool = False) -> Tensor:
@@ -79,7 +88,3 @@ def _check_types(block: Params) -> None:
                 "fewer digits a clipped row could be longer than the clip.",
                 fix="Train in float32 or float64.",
             )
-
-
-def _is_finite(row_norms: Tensor, value: Tensor) -> Tensor:
-    return torch.isfinite(row_norms).reshape(row_norms.shape + (1,) * (value.dim() - 1))

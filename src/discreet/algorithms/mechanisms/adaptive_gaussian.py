@@ -63,7 +63,7 @@ class AdaptiveGaussian(Mechanism):
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         norm = broadcast.announcement[CLIP]
-        unit = scale(clipped(delta, norm), self.update_share / norm)
+        unit = clipped(delta, norm, unit=self.update_share / norm)
         below = norms(delta) <= norm  # a norm that is not finite counts as above
         sign = below.to(next(iter(delta.values())).dtype) * 2 - 1
         whole = unit | {FLAG: self.flag * sign}

@@ -42,7 +42,7 @@ class Gaussian(Mechanism):
         return Gaussian(clip_norm=bound, noise_multiplier=noise_multiplier)
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
-        return scale(clipped(delta, self.clip_norm), 1 / self.clip_norm)
+        return clipped(delta, self.clip_norm, unit=1 / self.clip_norm)
 
     def add_noise_share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         return encoded

@@ -49,7 +49,7 @@ class LocalNoise(AnnouncedClip):
 
     def bound(self, delta: Params, broadcast: Broadcast) -> Params:
         norm = broadcast.announcement[CLIP]
-        return scale(clipped(delta, norm, self.norm_order), 1 / norm)
+        return clipped(delta, norm, self.norm_order, unit=1 / norm)
 
     def add_noise_share(self, encoded: Params, broadcast: Broadcast, rows: Rows) -> Params:
         assert self.noise_multiplier is not None
