@@ -97,6 +97,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=100.0, help="measure no further layer after so long (100)")
     parser.add_argument("--layer", type=int, action="append", help=f"measure these only, of 0 to {len(LAYERS) - 1}")
     parser.add_argument("--precision", choices=PRECISIONS, action="append", help="measure these only")
+    parser.add_argument("--kind", choices=KINDS, action="append", help="tune these only")
     parser.add_argument("--tune", action="store_true", help="try other block sizes, and print the fastest of each")
     results.add_options(parser, "kernels")
     options = parser.parse_args()
@@ -105,7 +106,7 @@ def main() -> None:
     if options.merge is None and not torch.cuda.is_available():
         sys.exit("The kernels run on a GPU, and torch finds none here.")
     if options.tune:
-        tune(layers, precisions, options.seconds)
+        tune(layers, precisions, tuple(options.kind or KINDS), options.seconds)
         return
     results.publish("kernels", options, lambda: measure(layers, precisions, options.seconds), page)
 
@@ -188,14 +189,14 @@ def by_cudnn(layer: Layer, kind: str, operands: Operands) -> Callable[[], Tensor
 
 def by_kernels(task: Task, operands: Operands) -> Callable[[], Tensor]:
     """Return the product as our kernels compute it, with the copies that they need."""
-    from discreet.client_layers import kernel_launch
+    from discreet.client_layers import kernel_operators
 
     layer, settings, (x, w, gy) = task.layer, task.layer.settings(task.precision), operands
     if task.kind == KINDS[0]:
-        return lambda: kernel_launch.outputs(x, w, None, settings, task.blocks)
+        return lambda: kernel_operators.outputs(x, w, None, settings, task.blocks)
     if task.kind == KINDS[1]:
-        return lambda: kernel_launch.input_gradients(gy, w, settings, (layer.size, layer.size), task.blocks)
-    return lambda: kernel_launch.weight_gradients(x, gy, settings, (layer.kernel, layer.kernel), task.blocks)
+        return lambda: kernel_operators.input_gradients(gy, w, settings, (layer.size, layer.size), task.blocks)
+    return lambda: kernel_operators.weight_gradients(x, gy, settings, (layer.kernel, layer.kernel), task.blocks)
 
 
 def time_replays(run: Callable[[], Tensor]) -> float:
@@ -243,17 +244,19 @@ def try_once(task: Task) -> str | None:
     return None
 
 
-def tune(layers: list[Layer], precisions: tuple[GradientPrecision, ...], seconds: float) -> None:
+def tune(
+    layers: list[Layer], precisions: tuple[GradientPrecision, ...], kinds: tuple[str, ...], seconds: float
+) -> None:
     """Print the fastest block sizes of each product beside those of the table."""
     end = time.perf_counter() + seconds
     for layer, precision in product(layers, precisions):
         if time.perf_counter() > end:
             print(f"left out: {layer.words}, {precision}")
             continue
-        tasks = [Task(layer, kind, precision, each) for kind in KINDS for each in block_choices(layer, kind, precision)]
+        tasks = [Task(layer, kind, precision, each) for kind in kinds for each in block_choices(layer, kind, precision)]
         compile_kernels(tasks)
         operands = make_operands(layer)
-        for kind in KINDS:
+        for kind in kinds:
             found = []
             for task in (task for task in tasks if task.kind == kind):
                 try:
@@ -274,14 +277,15 @@ def block_choices(layer: Layer, kind: str, precision: GradientPrecision) -> list
     table = choose(rows, outer, inner, taps, precision)
     depths = (32, 64) if precision == "bf16" else (16, 32)
     if kind == KINDS[2]:
-        tiles = ((m, n, k) for m in depths for n, k in ((64, 64), (128, 64), (64, 128), (128, 128)))
+        sizes = ((64, 64), (128, 64), (64, 128), (128, 128), (32, 128), (32, 256))
+        tiles = ((m, n, k) for m in depths for n, k in sizes)
     else:
         tiles = ((m, n, k) for k in depths for m, n in ((64, 64), (128, 64), (128, 128), (256, 64), (64, 128)))
     width = table.k if table.packed else None
     return [
         table._replace(m=m, n=min(n, max(16, table.n * 2)), k=width or k, warps=warps, stages=stages)
         for m, n, k in tiles
-        for warps, stages in ((4, 3), (8, 3), (4, 4))
+        for warps, stages in ((2, 3), (4, 3), (8, 3), (2, 4), (4, 4))
     ]
 
 

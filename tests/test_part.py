@@ -97,7 +97,10 @@ def every_part() -> list[type]:
         "flwr": ("discreet.engines.flower",),
         "triton": (
             "discreet.double_kernels",
-            *(f"discreet.client_layers.{name}" for name in ("kernel_launch", "kernel_trial", "triton_kernels")),
+            *(
+                f"discreet.client_layers.{name}"
+                for name in ("kernel_launch", "kernel_operators", "kernel_trial", "triton_kernels")
+            ),
         ),
     }
     absent = tuple(name for package in needed if not importlib.util.find_spec(package) for name in needed[package])

@@ -101,6 +101,7 @@ def test_the_clock_that_measures_nothing_returns_nothing():
 
 
 @pytest.mark.cuda
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 def test_on_a_gpu_phases_are_measured_without_waiting_for_it():
     """torch raises an error where the host waits; the phases inside a recorded graph have no times of their own."""
     clock, values = PhaseClock.for_device("cuda"), torch.randn(2000, 2000, device="cuda")

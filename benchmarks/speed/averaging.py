@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,15 +12,16 @@ from discreet.algorithms.recipes.central_noise import compose_central_gaussian
 from discreet.algorithms.sampling import FixedSize
 from discreet.algorithms.training import LocalSgd
 from discreet.algorithms.training.gradient_rules import Sam
+from discreet.client_layers.precision import GradientPrecision
 from discreet.data.federation import Federation
 from discreet.engines.embedded import EmbeddedEngine, fitting_block_size
 from discreet.engines.engine import Simulation
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.randomness.purposes import Purpose
 from discreet.randomness.streams import RunKey
-from speed.case import Contestant, Setting
+from speed.case import COMPILED, OURS, Contestant, Setting
 from speed.networks import MakeNetwork, checked_loss, seeded_network
-from speed.precision import is_offered_by_ours, peer_autocast, simulation_settings
+from speed.precision import peer_autocast
 
 NOISE = 1e-6  # noise multiplier: drawn and added as any other, and too small to hide that a side skips work
 
@@ -56,18 +56,24 @@ class LocalWork:
         return compose_central_gaussian(trainer, self.clip, NOISE, 1.0, FixedSize(cohort=self.cohort))
 
 
-def ours(make: MakeNetwork, data: Federation, work: LocalWork, setting: Setting) -> Callable[[], Contestant] | None:
-    """Return our side: the round of the training loop, without its files. None if ours has not this precision."""
-    if not is_offered_by_ours(setting.precision):
-        return None
-    return lambda: _our_contestant(make, data, work, simulation_settings(setting.precision))
+def ours(
+    make: MakeNetwork, data: Federation, work: LocalWork, setting: Setting, *, compile: bool = True
+) -> dict[str, Callable[[], Contestant]]:
+    """Return our sides: the round of the training loop without its files, and with `compile` in compiled steps too."""
+    sides = {OURS: partial(_our_contestant, make, data, work, setting.precision, compile=False)}
+    if compile:
+        sides[COMPILED] = partial(_our_contestant, make, data, work, setting.precision, compile=True)
+    return dict(sides)
 
 
-def _our_contestant(make: MakeNetwork, data: Federation, work: LocalWork, settings: dict[str, Any]) -> Contestant:
+def _our_contestant(
+    make: MakeNetwork, data: Federation, work: LocalWork, precision: GradientPrecision, *, compile: bool
+) -> Contestant:
     module = seeded_network(make).to(data.inputs.device)
     params = {name: value.detach().clone() for name, value in module.named_parameters() if value.requires_grad}
     algorithm, population, key = work.algorithm().for_population(data.population), data.population, RunKey.from_seed(0)
-    simulation = Simulation(algorithm, data, SupervisedModule(module, "classification").loss, key, **settings)
+    loss = SupervisedModule(module, "classification").loss
+    simulation = Simulation(algorithm, data, loss, key, precision=precision, compile=compile)
     state, rounds = [algorithm.init(params)], iter(range(10**9))
     engine = EmbeddedEngine(simulation, fitting_block_size(simulation, algorithm.broadcast(state[0], 0)))
 

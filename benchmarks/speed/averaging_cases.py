@@ -6,7 +6,7 @@ import torch
 
 from discreet.data.federation import Federation
 from speed.averaging import LocalWork, ours, sequential_loop
-from speed.case import OURS, Case, Contestant, Setting, Sides, Size
+from speed.case import Case, Setting, Sides, Size
 from speed.networks import (
     LowRankTransformer,
     MakeNetwork,
@@ -22,7 +22,6 @@ from speed.pfl_peer import pfl
 from speed.precision import ON_GPU
 
 LOOP = "plain loop"
-Peer = Callable[[], Contestant] | None
 LENGTH, WORDS = 64, 256  # of a sequence, and of its vocabulary
 TINY_INPUTS, TINY_CLASSES, TINY_EXAMPLES = 20, 10, 10
 
@@ -56,29 +55,30 @@ def _transformer() -> LowRankTransformer:
 
 
 def _sides(
-    make: MakeNetwork, data: Callable[[Setting], Federation], rate: float, clip: float = 1.0, rho: float | None = None
+    make: MakeNetwork,
+    data: Callable[[Setting], Federation],
+    rate: float,
+    clip: float = 1.0,
+    rho: float | None = None,
+    compiled_on: tuple[str, ...] = ("cpu", "cuda"),
 ) -> Callable[[Setting], Sides]:
     def build(setting: Setting) -> Sides:
         work, held = _work(setting.size, rate, clip, rho), data(setting)
         loop = sequential_loop(make, held, work, setting, setting.size.get("played"))
-        return _without_missing({OURS: ours(make, held, work, setting), LOOP: loop})
+        return {**ours(make, held, work, setting, compile=setting.device in compiled_on), LOOP: loop}
 
     return build
 
 
 def _pfl_sides(setting: Setting) -> Sides:
     work, held = _work(setting.size, 0.1, 1.0), _images(setting)
-    mine, theirs = ours(pfl_cnn, held, work, setting), pfl(pfl_cnn, held, work, setting)
-    return _without_missing({OURS: mine, "pfl": theirs, LOOP: sequential_loop(pfl_cnn, held, work, setting)})
+    peers = {"pfl": pfl(pfl_cnn, held, work, setting), LOOP: sequential_loop(pfl_cnn, held, work, setting)}
+    return {**ours(pfl_cnn, held, work, setting), **{name: peer for name, peer in peers.items() if peer is not None}}
 
 
 def _work(size: Size, rate: float, clip: float, rho: float | None = None) -> LocalWork:
     cohort, batch, steps = (size[name] for name in ("cohort", "batch", "steps"))
     return LocalWork(cohort=cohort, batch=batch, steps=steps, learning_rate=rate, clip=clip, rho=rho)
-
-
-def _without_missing(sides: Mapping[str, Peer]) -> Sides:
-    return {name: side for name, side in sides.items() if side is not None}
 
 
 def _sizes(**numbers: tuple[int, ...]) -> Mapping[str, Size]:
@@ -100,6 +100,7 @@ CASES = (
         sizes=_sizes(cpu=(100, 10, 50, 10, 5), cuda=(1000, 50, 50, 10, 5), tiny=(4, 4, 20, 20, 1)),
         sides=_pfl_sides,
         precisions=ON_GPU,
+        checked=6,
         tolerance=0.25,  # every side drops other units out
         goals={"cuda": 60.0},
         against="pfl",
@@ -120,7 +121,7 @@ CASES = (
         title="DP-FedAvg, ResNet-18 with group normalisation",
         work=ROUND + " 11,173,962 parameters.",
         sizes=_sizes(cpu=(2, 2, 10, 10, 2), cuda=(200, 50, 200, 50, 4), tiny=(2, 2, 4, 4, 1)),
-        sides=_sides(resnet18, _images, 0.003, clip=0.2),
+        sides=_sides(resnet18, _images, 0.003, clip=0.2, compiled_on=("cuda",)),  # a CPU compiles for minutes
         precisions=ON_GPU,
         goals={"cpu": 1.0, "cuda": 8.0},
         most_seconds={"cuda": 0.28},
@@ -130,7 +131,7 @@ CASES = (
         title="DP-FedSAM, ResNet-18 with group normalisation",
         work=ROUND + " Two passes a step (SAM, ρ = 0.05). 11,173,962 parameters.",
         sizes=_sizes(cpu=(2, 2, 10, 10, 2), cuda=(200, 50, 200, 50, 4), tiny=(2, 2, 4, 4, 1)),
-        sides=_sides(resnet18, _images, 0.003, clip=0.2, rho=0.05),
+        sides=_sides(resnet18, _images, 0.003, clip=0.2, rho=0.05, compiled_on=("cuda",)),
         precisions=ON_GPU,
         goals={"cpu": 1.0},
     ),
@@ -162,7 +163,7 @@ CASES = (
                 cuda=(clients, clients, TINY_EXAMPLES, TINY_EXAMPLES, 1, 500),
                 tiny=(20, 20, TINY_EXAMPLES, TINY_EXAMPLES, 1, 10),
             ),
-            sides=_sides(linear(TINY_INPUTS, TINY_CLASSES), _rows, 1.0),
+            sides=_sides(linear(TINY_INPUTS, TINY_CLASSES), _rows, 1.0, compiled_on=()),
             goals={"cpu": 1.0},
             precisions={"cpu": ("float32",), "cuda": ("float32",)},
         )

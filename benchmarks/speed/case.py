@@ -4,7 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
+from discreet.client_layers.precision import GradientPrecision
+
 OURS = "discreet"
+COMPILED = "discreet, compiled"  # with the setting `compile`
 
 Size: TypeAlias = Mapping[str, int]
 
@@ -14,12 +17,12 @@ class Setting(NamedTuple):
 
     Attributes:
         device: "cpu" or "cuda".
-        precision: One of `precision.PRECISIONS`, for both sides alike.
+        precision: What both sides compute in.
         size: The numbers that say how much work it is, by their names.
     """
 
     device: str
-    precision: str
+    precision: GradientPrecision
     size: Size
 
 
@@ -68,7 +71,7 @@ class Case:
     work: str
     sizes: Mapping[str, Size]
     sides: Callable[[Setting], Sides]
-    precisions: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"cpu": ("float32",)})
+    precisions: Mapping[str, tuple[GradientPrecision, ...]] = field(default_factory=lambda: {"cpu": ("float32",)})
     checked: int = 3
     tolerance: float = 0.15
     is_exact: bool = False

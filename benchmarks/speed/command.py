@@ -9,6 +9,7 @@ from pathlib import Path
 import results
 import torch
 
+from discreet.client_layers.precision import GradientPrecision
 from speed.case import Case
 from speed.measurements import Entry, Key, add_entry, read_entries, write_entries
 from speed.page import render_page
@@ -84,7 +85,7 @@ def _measure_all(options: argparse.Namespace, entries: dict[Key, Entry], kept: P
     return failed
 
 
-def _chosen_units(options: argparse.Namespace) -> Iterator[tuple[Case, str]]:
+def _chosen_units(options: argparse.Namespace) -> Iterator[tuple[Case, GradientPrecision]]:
     for name in options.case or CASES:
         case = CASES[name]
         if options.device not in case.sizes:

@@ -10,6 +10,7 @@ from torch.func import functional_call, grad, vmap
 
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.training import DpSgd
+from discreet.client_layers.precision import GradientPrecision, gradient_precision
 from discreet.data.federation import Federation
 from discreet.models.user_module.supervised_module import SupervisedModule
 from discreet.params import Params
@@ -17,7 +18,7 @@ from discreet.randomness.streams import RunKey
 from speed.averaging import NOISE
 from speed.case import OURS, Contestant, Setting, Sides
 from speed.networks import MakeNetwork, checked_loss, seeded_network
-from speed.precision import is_offered_by_ours, our_context, peer_autocast
+from speed.precision import peer_autocast
 
 MODES = ("hooks", "ghost", "functorch")  # of Opacus
 CLIP = 1.0
@@ -34,17 +35,17 @@ class PrivateWork:
 
 def sides(make: MakeNetwork, data: Federation, work: PrivateWork, setting: Setting) -> Sides:
     """Return ours, the plain loop and, where it is installed, Opacus in each of its modes."""
-    found: Sides = {}
-    if is_offered_by_ours(setting.precision):
-        found[OURS] = lambda: _ours(make, data, work, setting.precision)
-    found["plain loop"] = lambda: _plain_loop(make, data, work, setting)
+    found: Sides = {
+        OURS: lambda: _ours(make, data, work, setting.precision),
+        "plain loop": lambda: _plain_loop(make, data, work, setting),
+    }
     if find_spec("opacus") is not None:
         for mode in MODES:
             found[f"opacus {mode}"] = lambda mode=mode: _opacus(make, data, work, setting, mode)  # type: ignore[misc]
     return found
 
 
-def _ours(make: MakeNetwork, data: Federation, work: PrivateWork, precision: str) -> Contestant:
+def _ours(make: MakeNetwork, data: Federation, work: PrivateWork, precision: GradientPrecision) -> Contestant:
     """Every call starts at the same weights, as a round does; the loss is that after the last call."""
     module, device = seeded_network(make).to(data.inputs.device), data.inputs.device
     params = {name: value.detach().clone() for name, value in module.named_parameters()}
@@ -66,7 +67,7 @@ def _ours(make: MakeNetwork, data: Federation, work: PrivateWork, precision: str
     def run() -> None:
         number = next(rounds)
         rows = key.rows(number, b"", everyone, device)
-        with our_context(precision, device):
+        with gradient_precision(precision, device):
             last[0] = trainer.train(loss, Broadcast(number, params, {}), data.block(everyone), rows)
 
     def mean_loss() -> float:

@@ -22,6 +22,7 @@ class SideTimes:
         losses: The loss before the first unit of work and after the last one of the check; None if none is compared.
         memory: The most memory of the device that it held at once while it was checked, in bytes; None on a CPU.
         scale: By what its time was multiplied.
+        first: Seconds of its first unit of work, in which it may compile.
     """
 
     name: str
@@ -30,6 +31,7 @@ class SideTimes:
     losses: list[float] | None = None
     memory: int | None = None
     scale: float = 1.0
+    first: float | None = None
 
     @property
     def median(self) -> float:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import results
 import torch
 
+from discreet.client_layers.precision import GradientPrecision
 from discreet.code_version import read_code_version
 from speed.case import OURS, Case, Contestant, Setting
 from speed.measurements import Entry, SideTimes
@@ -43,7 +44,9 @@ class Limits(NamedTuple):
         return self.clock() >= self.deadline
 
 
-def measure(case: Case, device: str, precision: str, size_name: str, limits: Limits, before: Entry | None) -> Entry:
+def measure(
+    case: Case, device: str, precision: GradientPrecision, size_name: str, limits: Limits, before: Entry | None
+) -> Entry:
     """Return what was measured, with the turns of an unfinished entry that this one continues.
 
     Raises:
@@ -109,14 +112,16 @@ def _check_side(
     """Build a side and let it work as often as the losses are compared after; return how long its last call took."""
     torch.manual_seed(0)  # what dropout draws is the same in each run, so that losses are
     before = _reset_memory(setting.device)
-    contestant, lasted = make(), 0.0
+    contestant, took = make(), list[float]()
     losses = [] if contestant.loss is None else [contestant.loss()]
     for _ in range(case.checked):
-        lasted = _time(contestant, 1, setting.device)
+        took.append(_time(contestant, 1, setting.device))
     if contestant.loss is not None:
         losses.append(contestant.loss())
     memory = None if before is None else torch.cuda.max_memory_allocated() - before
-    return SideTimes(name, setting.precision, [], losses or None, memory, contestant.scale), contestant, lasted
+    side = SideTimes(name, setting.precision, [], losses or None, memory, contestant.scale, took[0])
+    contestant.run()  # the last of those above may have recorded a CUDA graph
+    return side, contestant, _time(contestant, 1, setting.device)
 
 
 def _reset_memory(device: str) -> int | None:

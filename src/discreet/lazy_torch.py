@@ -5,6 +5,7 @@ A file that imports torch from here writes `from __future__ import annotations`,
 in `isinstance`, write `torch.Tensor`.
 """
 
+import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,10 @@ else:
         """A module that is imported when its first attribute is read."""
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(import_library(self.__name__), name)
+            module = sys.modules.get(self.__name__)
+            if module is None or getattr(module.__spec__, "_initializing", False):  # another thread may import it
+                module = import_library(self.__name__)
+            return getattr(module, name)
 
     torch, nn, functional = (_LazyModule(name) for name in ("torch", "torch.nn", "torch.nn.functional"))
     Tensor = Any

@@ -3,6 +3,7 @@
 import importlib
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +64,23 @@ def measure(case: Any, turns: int, most: float = float("inf"), before: Any = Non
     return load("runner").measure(case, "cpu", "float32", "cpu", limits(turns, most), before)
 
 
+def leave_compiled_out(sides: dict[str, Any]) -> dict[str, Any]:
+    """Leave the compiled side out: compiling takes half a minute, and test_compiled_step.py tests what it gives."""
+    return {name: side for name, side in sides.items() if name != load("case").COMPILED}
+
+
+def test_training_is_measured_in_compiled_steps_too():
+    cases, setting = load("registry").CASES, load("case").Setting
+    assert "discreet, compiled" in cases["femnist"].sides(setting("cpu", "float32", cases["femnist"].sizes["tiny"]))
+    assert "discreet, compiled" not in cases["epsilon"].sides(setting("cpu", "float32", cases["epsilon"].sizes["tiny"]))
+
+
 @pytest.mark.parametrize("name", TRAINED)
 def test_ours_and_the_plain_loop_lower_the_loss_alike(name: str):
     """Both train on all examples of all clients in one batch, so nothing is drawn but noise, which is tiny."""
     case = load("registry").CASES[name]
-    entry = load("runner").measure(case, "cpu", "float32", "tiny", limits(1, 0), None)
+    uncompiled = replace(case, sides=lambda setting: leave_compiled_out(case.sides(setting)))
+    entry = load("runner").measure(uncompiled, "cpu", "float32", "tiny", limits(1, 0), None)
     ours, *_, loop = entry.sides
     assert (ours.name, loop.name) == ("discreet", "plain loop")
     assert ours.losses[0] == pytest.approx(loop.losses[0], rel=1e-5)
@@ -145,15 +158,15 @@ def test_the_page_is_made_from_what_is_kept(kept_results: Path, capsys: pytest.C
     assert "3 clients rest." in page
     assert "| Nothing: on a GPU | all peers | – | – | ≥ 8× | not measured |" in page
     assert "| discreet | float32 |" in page
-    assert "| 1.00 | 2 → 1 | – |" in page
+    assert "s | 2 → 1 | – |" in page
     assert "3 turns." in page
     changed = json.loads(kept_results.read_text())
-    changed["entries"][0]["sides"][1]["seconds"] = [10.0, 20.0, 30.0]
+    changed["entries"][0]["sides"][1] |= {"seconds": [10.0, 20.0, 30.0], "first": 40.0}
     changed["entries"][0]["sides"][0]["seconds"] = [1.0, 2.0, 3.0]
     kept_results.write_text(json.dumps(changed))
     assert main(["--page"]) == 0
     page = kept_results.with_suffix(".md").read_text()
-    assert "| peer | float32 | 20 s | 15 s to 25 s | 10.00 | 2 → 1 | – |" in page
+    assert "| peer | float32 | 20 s | 15 s to 25 s | 10.00 | 40 s | 2 → 1 | – |" in page
     assert "| Nothing: on a CPU | all peers | float32 | 10× | ≥ 0× | met |" in page
 
 
@@ -161,7 +174,7 @@ def test_goals_are_counted_in_each_precision_and_for_the_fastest_of_each_side():
     modules = load("measurements")
 
     def entry(precision: str, ours: float, fast: float, slow: float) -> Any:
-        times = {"discreet": ours, "peer fast": fast, "other": slow}
+        times = {"discreet": 2 * ours, "discreet, compiled": ours, "peer fast": fast, "other": slow}
         sides = [modules.SideTimes(name, precision, [seconds]) for name, seconds in times.items()]
         given = {"case": "nothing", "device": "cuda", "precision": precision, "size": {"clients": 3}, "turns": 1}
         return modules.Entry(**given, machine="", versions={}, code=None, date="", load=None, sides=sides)

@@ -45,6 +45,7 @@ def test_a_step_sets_torchs_switches_and_puts_them_back(start: bool, allowed: bo
             assert torch.backends.cuda.matmul.allow_tf32 is allowed
             assert torch.backends.cudnn.allow_tf32 is allowed
             assert not torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction
+            assert torch.backends.cudnn.deterministic
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -52,6 +53,7 @@ def test_a_step_sets_torchs_switches_and_puts_them_back(start: bool, allowed: bo
     assert torch.backends.cuda.matmul.allow_tf32 is start
     assert torch.backends.cudnn.allow_tf32 is True
     assert torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction
+    assert not torch.backends.cudnn.deterministic
 
 
 @pytest.mark.skipif(not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="torch has the old names only")

@@ -61,77 +61,79 @@ def relative_error(found: Tensor, expected: Tensor) -> float:
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_each_kernel_computes_torchs_convolution(name: str, precision: GradientPrecision, device: torch.device) -> None:
-    from discreet.client_layers import kernel_launch
+    from discreet.client_layers import kernel_operators
 
     shape, most = SHAPES[name], ERRORS[device.type][precision]
     settings, (x, w, bias, gy) = shape.settings(precision), operands(shape, device)
     ex, ew, egy = (exact(value, precision) for value in (x, w, gy))
-    y = kernel_launch.outputs(x, w, bias, settings)
+    y = kernel_operators.outputs(x, w, bias, settings)
     assert relative_error(y, batched_convolution.torch_outputs(ex, ew, bias.double(), settings)) < most
-    gx = kernel_launch.input_gradients(gy, w, settings, shape.size)
+    gx = kernel_operators.input_gradients(gy, w, settings, shape.size)
     assert relative_error(gx, batched_convolution.torch_input_gradients(egy, ew, settings, shape.size)) < most
-    gw = kernel_launch.weight_gradients(x, gy, settings, shape.kernel)
+    gw = kernel_operators.weight_gradients(x, gy, settings, shape.kernel)
     assert relative_error(gw, batched_convolution.torch_weight_gradients(ex, egy, settings, shape.kernel)) < most
 
 
 @pytest.mark.parametrize("name", ["a first layer", "more channels than a block"])
 def test_a_sum_in_several_parts_is_the_same_sum(name: str, device: torch.device) -> None:
-    from discreet.client_layers import kernel_launch
+    from discreet.client_layers import kernel_operators
 
     shape = SHAPES[name]
     settings, (x, _, _, gy) = shape.settings("float32"), operands(shape, device)
     tile = weight_blocks(16, shape.outputs, shape.channels, 9, "float32")._replace(m=16, splits=3)
-    found = kernel_launch.weight_gradients(x, gy, settings, shape.kernel, tile)
+    found = kernel_operators.weight_gradients(x, gy, settings, shape.kernel, tile)
     expected = batched_convolution.torch_weight_gradients(x.double(), gy.double(), settings, shape.kernel)
     assert relative_error(found, expected) < 1e-6
 
 
 @pytest.mark.parametrize("name", ["a first layer", "more channels than a block"])
 def test_a_clients_bits_do_not_depend_on_who_shares_its_block(name: str, device: torch.device) -> None:
-    from discreet.client_layers import kernel_launch
+    from discreet.client_layers import kernel_operators
 
     shape = SHAPES[name]
     settings, (x, w, bias, gy) = shape.settings("bf16"), operands(shape, device)
     whole = (
-        kernel_launch.outputs(x, w, bias, settings),
-        kernel_launch.input_gradients(gy, w, settings, shape.size),
-        kernel_launch.weight_gradients(x, gy, settings, shape.kernel),
+        kernel_operators.outputs(x, w, bias, settings),
+        kernel_operators.input_gradients(gy, w, settings, shape.size),
+        kernel_operators.weight_gradients(x, gy, settings, shape.kernel),
     )
     alone = (
-        kernel_launch.outputs(x[1:2], w[1:2], bias[1:2], settings),
-        kernel_launch.input_gradients(gy[1:2], w[1:2], settings, shape.size),
-        kernel_launch.weight_gradients(x[1:2], gy[1:2], settings, shape.kernel),
+        kernel_operators.outputs(x[1:2], w[1:2], bias[1:2], settings),
+        kernel_operators.input_gradients(gy[1:2], w[1:2], settings, shape.size),
+        kernel_operators.weight_gradients(x[1:2], gy[1:2], settings, shape.kernel),
     )
     assert all(torch.equal(one[0], all_of_them[1]) for one, all_of_them in zip(alone, whole, strict=True))
 
 
 def test_the_kernels_take_any_layout_of_memory(device: torch.device) -> None:
-    from discreet.client_layers import kernel_launch
+    from discreet.client_layers import kernel_operators
 
     shape = SHAPES["more channels than a block"]
     settings, (x, w, _, gy) = shape.settings("tf32"), operands(shape, device)
     last = x.permute(0, 1, 3, 4, 2).contiguous().permute(0, 1, 4, 2, 3)
     turned = w.transpose(1, 2).contiguous().transpose(1, 2)
-    assert torch.equal(kernel_launch.outputs(last, turned, None, settings), kernel_launch.outputs(x, w, None, settings))
+    assert torch.equal(
+        kernel_operators.outputs(last, turned, None, settings), kernel_operators.outputs(x, w, None, settings)
+    )
     one = gy[:, :1, :1, :1, :1].expand_as(gy)  # as the gradient of a mean
     assert torch.equal(
-        kernel_launch.weight_gradients(last, one, settings, shape.kernel),
-        kernel_launch.weight_gradients(x, one.contiguous(), settings, shape.kernel),
+        kernel_operators.weight_gradients(last, one, settings, shape.kernel),
+        kernel_operators.weight_gradients(x, one.contiguous(), settings, shape.kernel),
     )
 
 
 @pytest.mark.cuda
 def test_a_recording_of_the_kernels_repeats_their_bits() -> None:
-    from discreet.client_layers import kernel_launch
+    from discreet.client_layers import kernel_operators
 
     shape = SHAPES["a stride"]
     settings, (x, w, _, gy) = shape.settings("bf16"), operands(shape, torch.device("cuda"))
 
     def step() -> tuple[Tensor, ...]:
         return (
-            kernel_launch.outputs(x, w, None, settings),
-            kernel_launch.input_gradients(gy, w, settings, shape.size),
-            kernel_launch.weight_gradients(x, gy, settings, shape.kernel),
+            kernel_operators.outputs(x, w, None, settings),
+            kernel_operators.input_gradients(gy, w, settings, shape.size),
+            kernel_operators.weight_gradients(x, gy, settings, shape.kernel),
         )
 
     expected = [value.clone() for value in step()]

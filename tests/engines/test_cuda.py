@@ -10,7 +10,14 @@ from discreet.algorithms.recipes.dp_fedavg import dp_fedavg
 from discreet.algorithms.recipes.fedavg import fedavg
 from discreet.algorithms.recipes.pfl import pfl
 from discreet.algorithms.sparsifiers import RandomK, TopK
-from discreet.algorithms.training import DpSgd, GradientDescent, LocalSgd
+from discreet.algorithms.training import (
+    DpSgd,
+    GradientDescent,
+    LocalSgd,
+    client_turns,
+    compiled_step,
+    cuda_graphs,
+)
 from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.gradient_records import DenseGradient, Gradient, OuterProductGradient
 from discreet.algorithms.training.gradient_rules import Asam, Blur, L1Clip, Sam
@@ -20,6 +27,7 @@ from discreet.algorithms.training.position_sums import PositionSumGradient
 from discreet.algorithms.training.schedules import Harmonic
 from discreet.algorithms.training.word_gradients import WordGradient
 from discreet.client_layers.precision import GradientPrecision
+from discreet.client_layers.tensor_core_switches import tensor_cores
 from discreet.engines.embedded import EmbeddedEngine, fitting_block_size, measure_client_bytes
 from discreet.engines.engine import Simulation
 from discreet.engines.reference import ReferenceEngine
@@ -71,9 +79,8 @@ CATALOG = [
 ]
 
 
-def test_tf32_changes_neither_the_norm_that_is_clipped_nor_the_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tf32_changes_neither_the_norm_that_is_clipped_nor_the_sum() -> None:
     """TF32 keeps 11 bits of a factor: in the sum it would lengthen a clipped gradient by up to 0.1 %."""
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
     generator = torch.Generator().manual_seed(0)
     left, right = torch.randn(64, 200, generator=generator) * 9, torch.randn(64, 300, generator=generator)
     left, right = left.to(GPU), right.to(GPU)
@@ -84,11 +91,12 @@ def test_tf32_changes_neither_the_norm_that_is_clipped_nor_the_sum(monkeypatch: 
         PositionSumGradient(*positions, keep_rows, torch.Size((50, 75))),
         WordGradient(torch.arange(4, device=GPU).expand(64, 4), positions[0], 4),
     )
-    for kind in kinds:
-        weights = clip_factors(kind.squared_norms().sqrt(), 1.0)
-        each = kind.weighted_sum(weights[:, None]).flatten(1)
-        assert float(each.norm(dim=1).max()) <= 1
-        assert torch.allclose(kind.weighted_sum(weights[None]).flatten(), each.sum(dim=0), rtol=1e-12, atol=1e-12)
+    with tensor_cores(allowed=True):
+        for kind in kinds:
+            weights = clip_factors(kind.squared_norms().sqrt(), 1.0)
+            each = kind.weighted_sum(weights[:, None]).flatten(1)
+            assert float(each.norm(dim=1).max()) <= 1
+            assert torch.allclose(kind.weighted_sum(weights[None]).flatten(), each.sum(dim=0), rtol=1e-12, atol=1e-12)
 
 
 def network(dropout: float = 0.0) -> SupervisedModule:
@@ -138,15 +146,22 @@ class SmallNetwork(nn.Module):
         return outputs
 
 
-def train_in(precision: GradientPrecision, algorithm: Algorithm, device: torch.device = GPU) -> Params:
+def train_in(
+    precision: GradientPrecision,
+    algorithm: Algorithm,
+    device: torch.device = GPU,
+    *,
+    compile: bool = False,
+    sizes: tuple[int, ...] = (6, 6, 9, 5),
+) -> Params:
     """Train a user's network for six rounds in float32, so that steps are replayed, and return how it moved."""
     torch.manual_seed(3)
     module = SmallNetwork()
     module.dropout.p = 0.0
     model = SupervisedModule(module, "classification").move_to(device)
-    key, data = RunKey.from_seed(9), images(6, 6, 9, 5, dtype=torch.float32).move_to(device)
+    key, data = RunKey.from_seed(9), images(*sizes, dtype=torch.float32).move_to(device)
     ready = algorithm.for_population(data.population)
-    engine = EmbeddedEngine(Simulation(ready, data, model.loss, key, precision=precision))
+    engine = EmbeddedEngine(Simulation(ready, data, model.loss, key, precision=precision, compile=compile))
     state = ready.init(model.params)
     for round in range(6):
         broadcast = ready.broadcast(state, round)
@@ -170,14 +185,58 @@ def test_a_users_network_moves_as_on_a_host_in_every_precision_and_repeats_its_b
         assert off**0.5 <= most * sum(float(value.square().sum()) for value in host.values()) ** 0.5
 
 
+@pytest.mark.parametrize(("precision", "most"), [("float32", 1e-4), ("tf32", 1e-2), ("bf16", 5e-2)])
+def test_compiled_steps_move_a_model_as_on_a_host_and_repeat_their_bits(
+    precision: GradientPrecision, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients of equal size take all steps of a round in one recording."""
+    monkeypatch.setattr(compiled_step, "try_to_compile", compiled_step.CompiledStep.compile)  # a failure is an error
+    monkeypatch.setattr(cuda_graphs, "try_to_compile", compiled_step.CompiledStep.compile)
+    host = train_in("float32", CATALOG[2], torch.device("cpu"), sizes=(8, 8, 8, 8))
+    first, again = (train_in(precision, CATALOG[2], compile=True, sizes=(8, 8, 8, 8)) for _ in range(2))
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    off = sum(float((first[name] - host[name]).square().sum()) for name in host)
+    assert off**0.5 <= most * sum(float(value.square().sum()) for value in host.values()) ** 0.5
+
+
+@pytest.mark.parametrize("sizes", [(6, 6, 9, 5), (8, 8, 8, 8)])
+def test_clients_that_step_in_turns_move_a_model_as_on_a_host(
+    sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = train_in("float32", CATALOG[2], torch.device("cpu"), sizes=sizes)
+    monkeypatch.setattr(client_turns, "LARGE", {"cuda": 1})
+    found = train_in("float32", CATALOG[2], sizes=sizes)
+    off = sum(float((found[name] - host[name]).square().sum()) for name in host)
+    assert off**0.5 <= 1e-4 * sum(float(value.square().sum()) for value in host.values()) ** 0.5
+
+
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
+def test_a_round_never_waits_for_the_device() -> None:
+    """torch raises an error where the host waits. A round that records a step does wait."""
+    algorithm, key = fedavg(learning_rate=0.3, batch_size=4, epochs=1), RunKey.from_seed(9)
+    data, model = images(8, 8, 8, 8).move_to(GPU), network(0.5).move_to(GPU)
+    engine, state = EmbeddedEngine(Simulation(algorithm, data, model.loss, key)), algorithm.init(model.params)
+    try:
+        for round in range(8):
+            torch.cuda.set_sync_debug_mode("error" if round > 4 else "default")
+            broadcast = algorithm.broadcast(state, round)
+            total = engine.gather(broadcast, [0, 1, 2, 3]).total
+            noise = key.rows(round, b"", [-1], GPU)
+            state = algorithm.server_step(state, broadcast, total, 4, data.population, noise)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
 def test_the_kernels_are_used_where_they_should_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    from discreet.client_layers import kernel_launch
+    from discreet.client_layers import kernel_operators
 
     called = []
     for name in ("outputs", "input_gradients", "weight_gradients"):
-        function = getattr(kernel_launch, name)
+        function = getattr(kernel_operators, name)
         monkeypatch.setattr(
-            kernel_launch, name, lambda *values, name=name, function=function: called.append(name) or function(*values)
+            kernel_operators,
+            name,
+            lambda *values, name=name, function=function: called.append(name) or function(*values),
         )
     train_in("bf16", CATALOG[2])
     assert {*called} == {"outputs", "input_gradients", "weight_gradients"}

@@ -90,6 +90,7 @@ def train(
             track: Where the numbers of each round are also written, such as `{"kind": "tensorboard"}`.
             dtype: "float32" or "float64".
             precision: "float32", or "tf32" or "bf16" for products inside gradients on a GPU.
+            compile: Whether to compile the steps of local SGD and gradient descent. It takes up to minutes at first.
             device: "auto", "cpu" or "cuda".
 
     Returns:

@@ -76,12 +76,12 @@ class CanaryBatches(Batches):
     counted: Tensor | None = None
     draws: Tensor | None = None
 
-    def _batch(self, index: Tensor, mask: Tensor, active: Tensor | None) -> Batch:
+    def gather(self, index: Tensor, mask: Tensor, active: Tensor | None) -> Batch:
         assert self.counted is not None
         assert self.draws is not None
         counted = mask & self.counted[index]
         self.draws.add_(torch.bincount(index[counted], minlength=len(self.draws)))
-        return super()._batch(index, counted, active)
+        return super().gather(index, counted, active)
 
 
 @dataclass(frozen=True)

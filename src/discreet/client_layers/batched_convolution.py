@@ -14,27 +14,27 @@ from discreet.client_layers.convolution_shape import ConvolutionSettings, Pair
 def outputs(x: Tensor, w: Tensor, bias: Tensor | None, settings: ConvolutionSettings) -> Tensor:
     """Return x ∗ w + bias. One w for all images in float32 or TF32 is an ordinary convolution, which cuDNN has."""
     if kernel_choice.serves(x, w, settings):
-        from discreet.client_layers import kernel_launch
+        from discreet.client_layers import kernel_operators
 
-        return kernel_launch.outputs(x, w, bias, settings)
+        return kernel_operators.outputs(x, w, bias, settings)
     return torch_outputs(_round(x, settings), _round(w, settings), bias, settings)
 
 
 def input_gradients(gy: Tensor, w: Tensor, settings: ConvolutionSettings, size: Pair) -> Tensor:
     """Return the gradient in x of ⟨gy, x ∗ w⟩."""
     if kernel_choice.serves(gy, w, settings):
-        from discreet.client_layers import kernel_launch
+        from discreet.client_layers import kernel_operators
 
-        return kernel_launch.input_gradients(gy, w, settings, size)
+        return kernel_operators.input_gradients(gy, w, settings, size)
     return torch_input_gradients(_round(gy, settings), _round(w, settings), settings, size)
 
 
 def weight_gradients(x: Tensor, gy: Tensor, settings: ConvolutionSettings, kernel: Pair) -> Tensor:
     """Return the gradient in w of ⟨gy, x ∗ w⟩."""
     if kernel_choice.serves(x, gy, settings):
-        from discreet.client_layers import kernel_launch
+        from discreet.client_layers import kernel_operators
 
-        return kernel_launch.weight_gradients(x, gy, settings, kernel)
+        return kernel_operators.weight_gradients(x, gy, settings, kernel)
     return torch_weight_gradients(_round(x, settings), _round(gy, settings), settings, kernel)
 
 

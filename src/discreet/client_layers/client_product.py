@@ -3,7 +3,6 @@
 The product is bilinear, and its derivatives are the same product of other operands: a[g, m, k] · b[g, k, n].
 """
 
-from functools import cache
 from typing import Any
 
 import torch
@@ -11,6 +10,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from discreet.client_layers.client_convolution import join_rows
+from discreet.client_layers.kernel_choice import has_float32_results
 
 WORTH_CASTING = 128  # below it an operand is read once, and to cast it takes longer than the product
 
@@ -70,19 +70,6 @@ def multiply(a: Tensor, b: Tensor) -> Tensor:
     """
     if min(*a.shape[1:], b.shape[2]) < WORTH_CASTING:
         return torch.bmm(a, b)
-    if a.is_cuda and _has_float32_results(a.device):
+    if a.is_cuda and has_float32_results(a.device):
         return torch.bmm(a.bfloat16(), b.bfloat16(), out_dtype=torch.float32)
     return torch.bmm(a.bfloat16().to(a.dtype), b.bfloat16().to(b.dtype))
-
-
-@cache
-def _has_float32_results(device: torch.device) -> bool:
-    """Return whether torch multiplies matrices of bfloat16 into one of float32 here, found by trying it."""
-    if torch.cuda.is_current_stream_capturing():
-        return False
-    a = torch.ones(1, 16, 16, device=device, dtype=torch.bfloat16)
-    try:
-        torch.bmm(a, a, out_dtype=torch.float32)
-    except (RuntimeError, TypeError, NotImplementedError):
-        return False
-    return True

@@ -59,12 +59,15 @@ def weight_blocks(rows: int, outer: int, inner: int, taps: int, precision: Gradi
     """Return the blocks of a sum over positions, with the arguments of `output_blocks`."""
     packed = inner < FEW_CHANNELS
     columns = taps * inner if packed else inner
-    largest = 128 if precision == "bf16" and not packed else 64
-    n, k = _tile(outer, largest), _tile(columns, largest)
+    n = _tile(outer, 64 if packed or precision == "float32" else 128)
+    k = _tile(columns, 128 if precision == "bf16" and not packed else 64)
     tiles = -(-outer // n) * (-(-columns // k)) * (1 if packed else taps)
     splits = max(1, min(-(-BUSY // tiles), rows // SPLIT_FROM))
     deep = {"float32": 16, "tf32": 32, "bf16": 64}[precision]
-    return Blocks(min(deep, _power_of_two(rows)), n, k, packed, 8 if n * k >= 128 * 128 else 4, 3, splits)
+    # Hopper's instructions for four warps take TF32 by positions only, which costs a transposing load of each operand
+    warps = 2 if precision == "tf32" else 8 if n * k >= 128 * 128 else 4
+    stages = 4 if precision == "tf32" and n * k <= 64 * 64 else 3
+    return Blocks(min(deep, _power_of_two(rows)), n, k, packed, warps, stages, splits)
 
 
 def _tile(size: int, largest: int) -> int:

@@ -1,4 +1,4 @@
-"""Which convolutions Triton's kernels serve: those on a GPU whose tensor cores have TF32, if Triton compiles there."""
+"""What a GPU can do: whether its tensor cores have TF32, Triton compiles there, and torch has products of bfloat16."""
 
 from functools import cache
 
@@ -33,6 +33,13 @@ def serves(first: Tensor, second: Tensor, settings: ConvolutionSettings) -> bool
     return is_on_device(first) and max(sizes) <= LARGEST and triton_works(first.device)
 
 
+def prepare(device: torch.device) -> None:
+    """Find out what a device can do, before something is traced or recorded that can't try it."""
+    if device.type == "cuda" and _has_tensor_cores(device):
+        triton_works(device)
+        has_float32_results(device)
+
+
 @cache
 def _has_tensor_cores(device: torch.device) -> bool:
     return torch.version.cuda is not None and torch.cuda.get_device_capability(device) >= AMPERE
@@ -47,5 +54,18 @@ def triton_works(device: torch.device) -> bool:
         try_kernels(device)
     except Exception as error:  # noqa: BLE001 - whatever a compiler raises, torch's convolutions do the same
         log.warning("kernels not available", error=type(error).__name__)
+        return False
+    return True
+
+
+@cache
+def has_float32_results(device: torch.device) -> bool:
+    """Return whether torch multiplies matrices of bfloat16 into one of float32 here, found by trying it."""
+    if torch.cuda.is_current_stream_capturing():
+        return False
+    a = torch.ones(1, 16, 16, device=device, dtype=torch.bfloat16)
+    try:
+        torch.bmm(a, a, out_dtype=torch.float32)
+    except (RuntimeError, TypeError, NotImplementedError):
         return False
     return True

@@ -1,7 +1,7 @@
-"""Run Triton's kernels on tensors: layouts, sizes and grids. It imports Triton, so it is imported on a GPU only.
+"""Run Triton's kernels on tensors: sizes and grids. It imports Triton, so it is imported on a GPU only.
 
 Everything is queued on the current stream, nothing waits for the device, and memory comes from torch's allocator, so a
-CUDA graph can record it. Axes are those of `client_convolution.py`; images come back as views of channels-last memory.
+CUDA graph can record it. Operands are contiguous: images[g, b, h, w, channel], weights[g, output, kh, kw, channel].
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,6 @@ from torch import Tensor
 
 from discreet.client_layers.convolution_shape import ConvolutionSettings, Pair
 from discreet.client_layers.kernel_blocks import Blocks, output_blocks, weight_blocks
-from discreet.client_layers.precision import GradientPrecision
 from discreet.client_layers.triton_kernels import add_parts, sum_over_positions, sum_over_taps
 
 ADDED_AT_ONCE = 1024
@@ -46,53 +45,52 @@ class Axis(NamedTuple):
 
 
 def outputs(
-    x: Tensor, w: Tensor, bias: Tensor | None, settings: ConvolutionSettings, blocks: Blocks | None = None
+    images: Tensor, weights: Tensor, bias: Tensor | None, settings: ConvolutionSettings, blocks: Blocks | None
 ) -> Tensor:
-    """Return x ∗ w + bias. Blocks are those of the table unless they are given."""
-    kernel, size = (w.shape[3], w.shape[4]), (x.shape[3], x.shape[4])
+    """Return y[g, b, h, w, output] = x ∗ w + bias."""
+    kernel, size = (weights.shape[2], weights.shape[3]), (images.shape[2], images.shape[3])
     out = settings.output_size(size, kernel)
     high, wide = (
         Axis(out[axis], -settings.padding[axis], settings.dilation[axis], kernel[axis], 0, 1, 0, 1) for axis in (0, 1)
     )
-    images, weights = _channels_last(x, settings.precision), _taps_first(w, settings.precision)
-    y = x.new_empty(len(w), x.shape[1], *out, w.shape[1], dtype=torch.float32)
-    rows = None if bias is None else bias.contiguous()
-    with _on_device(x):
-        _sum_over_taps(images, weights, rows, y, high, wide, settings.stride, settings, blocks)
-    return y.permute(0, 1, 4, 2, 3)
+    y = images.new_empty(len(weights), images.shape[1], *out, weights.shape[1], dtype=torch.float32)
+    with _on_device(images):
+        _sum_over_taps(images, weights, bias, y, high, wide, settings.stride, settings, blocks)
+    return y
 
 
 def input_gradients(
-    gy: Tensor, w: Tensor, settings: ConvolutionSettings, size: Pair, blocks: Blocks | None = None
+    gradients: Tensor, weights: Tensor, settings: ConvolutionSettings, size: Pair, blocks: Blocks | None
 ) -> Tensor:
-    """Return the gradient in x. With a stride, each class of pixels that the same taps reach is a sum of its own."""
-    groups = settings.groups
-    swapped = w.unflatten(1, (groups, -1)).transpose(2, 3).flatten(1, 2)  # a group's inputs become its outputs
-    images, weights = _channels_last(gy, settings.precision), _taps_first(swapped, settings.precision)
-    axes = [list(_gradient_axes(settings, size, (w.shape[3], w.shape[4]), axis)) for axis in (0, 1)]
+    """Return the gradient in x[g, b, h, w, channel], for weights[g, channel, kh, kw, output].
+
+    With a stride, each class of pixels that the same taps reach is a sum of its own.
+    """
+    kernel = (weights.shape[2], weights.shape[3])
+    axes = [list(_gradient_axes(settings, size, kernel, axis)) for axis in (0, 1)]
     pairs = [(high, wide) for high in axes[0] for wide in axes[1]]
     reached = [pair for pair in pairs if all(axis.taps for axis in pair)]
-    empty = w.new_empty if len(reached) == len(pairs) else w.new_zeros  # no output depends on the other pixels
-    x = empty(len(w), gy.shape[1], *size, swapped.shape[1], dtype=torch.float32)
-    with _on_device(gy):
+    empty = weights.new_empty if len(reached) == len(pairs) else weights.new_zeros  # nothing reaches other pixels
+    x = empty(len(weights), gradients.shape[1], *size, weights.shape[1], dtype=torch.float32)
+    with _on_device(gradients):
         for high, wide in reached:
-            _sum_over_taps(images, weights, None, x, high, wide, (1, 1), settings, blocks)
-    return x.permute(0, 1, 4, 2, 3)
+            _sum_over_taps(gradients, weights, None, x, high, wide, (1, 1), settings, blocks)
+    return x
 
 
 def weight_gradients(
-    x: Tensor, gy: Tensor, settings: ConvolutionSettings, kernel: Pair, blocks: Blocks | None = None
+    images: Tensor, gradients: Tensor, settings: ConvolutionSettings, kernel: Pair, blocks: Blocks | None
 ) -> Tensor:
-    """Return the gradient in w: parts of the sum first, then their sum in a fixed order."""
-    groups, clients = settings.groups, len(x)
-    inner, outer, taps = x.shape[2] // groups, gy.shape[2] // groups, kernel[0] * kernel[1]
-    rows = gy.shape[1] * gy.shape[3] * gy.shape[4]
+    """Return the gradient in w[g, output, channel, kh, kw]: parts of the sum first, then their sum in a fixed order."""
+    groups, clients, taps = settings.groups, len(images), kernel[0] * kernel[1]
+    inner, outer = images.shape[4] // groups, gradients.shape[4] // groups
+    _, per_client, out_high, out_wide, _ = gradients.shape
+    rows = per_client * out_high * out_wide
     tile = blocks or weight_blocks(rows, outer, inner, taps, settings.precision)
-    images, gradients = _channels_last(x, settings.precision), _channels_last(gy, settings.precision)
-    parts = x.new_empty(tile.splits, clients * groups, outer, taps, inner, dtype=torch.float32)
+    parts = images.new_empty(tile.splits, clients * groups, outer, taps, inner, dtype=torch.float32)
     blocks_n = -(-outer // tile.n)
     blocks_k = -(-taps * inner // tile.k) if tile.packed else taps * -(-inner // tile.k)
-    with _on_device(x):
+    with _on_device(images):
         sum_over_positions[(clients * groups * tile.splits * blocks_n * blocks_k,)](
             images,
             gradients,
@@ -100,11 +98,11 @@ def weight_gradients(
             blocks_n,
             blocks_k,
             rows,
-            gy.shape[3],
-            gy.shape[4],
-            x.shape[3],
-            x.shape[4],
-            x.shape[2],
+            out_high,
+            out_wide,
+            images.shape[2],
+            images.shape[3],
+            images.shape[4],
             inner,
             outer,
             groups,
@@ -215,22 +213,6 @@ def _gradient_axes(settings: ConvolutionSettings, size: Pair, kernel: Pair, axis
         taps = -(-(kernel[axis] - found[0]) // tap_step)
         first = (pixel + padding - found[0] * dilation) // stride
         yield Axis(count, first, -(tap_step * dilation // stride), taps, found[0], tap_step, pixel, stride)
-
-
-def _channels_last(value: Tensor, precision: GradientPrecision) -> Tensor:
-    """Return [g, b, h, w, channel] in contiguous memory, cast to bfloat16 if asked: a copy only where it is needed."""
-    return _contiguous(value.permute(0, 1, 3, 4, 2), precision)
-
-
-def _taps_first(w: Tensor, precision: GradientPrecision) -> Tensor:
-    """Return [g, output, kh, kw, channel] in contiguous memory: tensor cores take TF32 by channels only."""
-    return _contiguous(w.permute(0, 1, 3, 4, 2), precision)
-
-
-def _contiguous(value: Tensor, precision: GradientPrecision) -> Tensor:
-    if precision != "bf16" or value.dtype == torch.bfloat16:
-        return value.contiguous()
-    return torch.empty(value.shape, dtype=torch.bfloat16, device=value.device).copy_(value)  # both in one pass
 
 
 def _on_device(value: Tensor) -> AbstractContextManager[object]:

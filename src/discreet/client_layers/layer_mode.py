@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
@@ -15,7 +16,7 @@ from discreet.client_layers.convolution_shape import ConvolutionSettings, Pair
 from discreet.client_layers.precision import GradientPrecision, precision_in_force
 
 OUR_FUNCTIONS = frozenset({ClientConvolution, InputGradient, WeightGradient, ClientProduct})  # with vmap rules of ours
-PLAIN = (Tensor, nn.Parameter)
+PLAIN = (Tensor, nn.Parameter, FakeTensor)  # the last while a step is traced
 
 
 class LayerMode(TorchFunctionMode):

@@ -1,4 +1,4 @@
-"""torch's switches of TF32, set for the time of one step and put back after it."""
+"""torch's switches of TF32 and of repeatable convolutions, set for the time of one step and put back after it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,17 +40,18 @@ SWITCHES = (
 def tensor_cores(*, allowed: bool) -> Iterator[None]:
     """Let matrix products and cuDNN's convolutions of float32 use TF32, or not.
 
-    Sums inside a product of bfloat16 stay in float32 too, where cuBLAS divides a product among several blocks.
+    Sums inside a product of bfloat16 stay in float32 too, where cuBLAS divides a product among several blocks. cuDNN
+    adds up nothing in an order that changes from one run to the next.
     """
     before = [switch.read() for switch in SWITCHES]
     matmul = torch.backends.cuda.matmul
-    reduced = matmul.allow_bf16_reduced_precision_reduction
+    reduced, deterministic = matmul.allow_bf16_reduced_precision_reduction, torch.backends.cudnn.deterministic
     try:
         for switch, (name, _) in zip(SWITCHES, before, strict=True):
             switch.write(name, allowed if name == "allow_tf32" else "tf32" if allowed else "ieee")
-        matmul.allow_bf16_reduced_precision_reduction = False
+        matmul.allow_bf16_reduced_precision_reduction, torch.backends.cudnn.deterministic = False, True
         yield
     finally:
         for switch, (name, value) in zip(SWITCHES, before, strict=True):
             switch.write(name, value)
-        matmul.allow_bf16_reduced_precision_reduction = reduced
+        matmul.allow_bf16_reduced_precision_reduction, torch.backends.cudnn.deterministic = reduced, deterministic

@@ -37,8 +37,8 @@ class EmbeddedEngine:
         return ((block, self._step(broadcast, block)) for block in self.blocks(cohort))
 
     def _step(self, broadcast: Broadcast, block: list[int]) -> Uploads:
-        """Train one block. On a GPU, pad it to one of a few sizes, so that CUDA graphs can be reused."""
-        if self.simulation.device.type != "cuda":
+        """Train one block. Recorded and compiled steps need one of a few sizes, to which it is padded."""
+        if self.simulation.device.type != "cuda" and not self.simulation.compile:
             return self.simulation.step(broadcast, block)
         more = max(0, min(round_up_width(len(block)), self.block_size) - len(block))
         return self.simulation.step(broadcast, block + block[-1:] * more).select(slice(len(block)))
@@ -87,7 +87,7 @@ def estimate_client_bytes(simulation: Simulation, broadcast: Broadcast) -> float
 def measure_client_bytes(simulation: Simulation, broadcast: Broadcast) -> float:
     """Measure the bytes that one client takes on a GPU, in a trial of the largest clients whose result is discarded."""
     trainer = simulation.algorithm.trainer.with_two_steps()
-    trial = replace(simulation, algorithm=replace(simulation.algorithm, trainer=trainer))
+    trial = replace(simulation, algorithm=replace(simulation.algorithm, trainer=trainer), compile=False)
     sizes = simulation.federation.sizes
     largest = sorted(range(len(sizes)), key=lambda client: sizes[client])[-MEASURED_CLIENTS:]
     before = torch.cuda.memory_allocated()

@@ -16,6 +16,7 @@ from discreet.algorithms.per_client import worst_case
 from discreet.algorithms.population import Population
 from discreet.algorithms.sparsifiers import PublicUpdate
 from discreet.algorithms.training import Loss
+from discreet.algorithms.training.compiled_step import compile_steps
 from discreet.algorithms.uploads import Uploads
 from discreet.client_layers.precision import GradientPrecision, gradient_precision
 from discreet.data.federation import Federation
@@ -160,6 +161,7 @@ class Simulation:
         real: Whether the clients are on machines of their own, so that noise drawn here hides real data.
         declared: The public client sizes of clients who keep their data themselves; None if `federation` holds it all.
         precision: In which gradients are computed on a GPU.
+        compile: Whether local steps are compiled.
         clock: Measures where the time of a round goes.
     """
 
@@ -171,6 +173,7 @@ class Simulation:
     real: bool = False
     declared: Population | None = None
     precision: GradientPrecision = "float32"
+    compile: bool = False
     clock: Clock = field(default=NO_CLOCK, repr=False, compare=False)
     _turn: OneThread = field(default_factory=OneThread, init=False, repr=False, compare=False)
 
@@ -190,8 +193,14 @@ class Simulation:
         with self.clock.phase(Phase.DATA):
             rows, data = self.rows(broadcast, clients), self.federation.block(clients)
             weights = self.weights(clients)
-        with self._turn.enter(), rows.seed_network(), gradient_precision(self.precision, self.device):
+        with self._turn.enter(), rows.seed_network(), self._computing():
             return self.algorithm.client_step(self.loss, broadcast, data, weights, rows, self.clock)
+
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        """Compute gradients in the precision of this simulation, in compiled steps if it has them."""
+        with gradient_precision(self.precision, self.device), compile_steps(enabled=self.compile):
+            yield
 
     @property
     def device(self) -> torch.device:
@@ -207,7 +216,7 @@ class Simulation:
         assert data is not None
         rows = self.rows(broadcast, [PUBLIC_STREAM])
         trainer = worst_case(self.algorithm.trainer)  # nobody's own numbers
-        with rows.seed_network(), gradient_precision(self.precision, self.device):
+        with rows.seed_network(), self._computing():
             delta = trainer.train(self.loss, broadcast, data.block([0]), rows.for_purpose(Purpose.PUBLIC))
         return {name: value[0] for name, value in delta.items()}
 

@@ -115,6 +115,7 @@ class Job:
             self.public_data,
             declared=self.declared,
             precision=self.settings.precision,
+            compile=self.settings.compile,
         )
 
     def build_engine(self, block_size: int | None, clock: Clock = NO_CLOCK) -> Engine:

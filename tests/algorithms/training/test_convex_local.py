@@ -33,9 +33,9 @@ class BatchesWithHoles(Batches):
 
     holes: tuple[int, ...] = (-1,)
 
-    def _batch(self, index: Tensor, mask: Tensor, active: Tensor | None) -> Batch:
+    def gather(self, index: Tensor, mask: Tensor, active: Tensor | None) -> Batch:
         here = index.expand(len(self.holes), -1) != torch.tensor(self.holes)[:, None]
-        return super()._batch(index, mask & here, active)
+        return super().gather(index, mask & here, active)
 
 
 def updates(

@@ -9,9 +9,9 @@ from torch import nn
 
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.training import LocalSgd, client_turns, local_step
-from discreet.algorithms.training.batches import Batch
 from discreet.algorithms.training.gradient_rules import Asam, Blur, L2Clip, Prox, Sam
 from discreet.algorithms.training.module_loss import ModuleLoss
+from discreet.algorithms.training.round_batches import WholeBatches
 from discreet.algorithms.training.schedules import Exponential, Inverse
 from discreet.data.tasks.from_arrays import clients_from_arrays
 from discreet.errors import InvalidInput
@@ -80,7 +80,7 @@ def test_clients_that_step_in_turns_do_what_they_do_together(
     local, found = LocalSgd(learning_rate=0.3, batch_size=4, **options), []
     turns = spy_on_turns(monkeypatch)
     for least in (1, 10**9):
-        monkeypatch.setattr(client_turns, "LARGE", least)
+        monkeypatch.setattr(client_turns, "LARGE", {"cpu": least})
         rows = KEY.rows(0, b"", [0, 1, 2], CPU)
         found.append(local.train(loss, Broadcast(0, params, {}), federation.block([0, 1, 2]), rows))
     assert set(turns) == {True, False}
@@ -102,9 +102,10 @@ def spy_on_turns(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 )
 def test_without_large_convolutions_clients_step_together(module: nn.Module, width: int) -> None:
     loss = ModuleLoss.from_module(module, partial(nn.functional.cross_entropy, reduction="none"))
-    side, mask = int(width**0.5), torch.ones(3, 20, dtype=torch.bool)
-    batch = Batch(torch.randn(3, 20, 1, side, side), torch.zeros(3, 20, dtype=torch.int64), mask, None)
-    assert not client_turns.take_turns(loss, dict(module.named_parameters()), batch)
+    side = int(width**0.5)
+    inputs, targets = torch.randn(60, 1, side, side), torch.arange(60) % 3
+    data = clients_from_arrays(inputs, targets, sizes=[20, 20, 20], classes=3).train.block([0, 1, 2])
+    assert not client_turns.take_turns(loss, dict(module.named_parameters()), WholeBatches(data, 1))
 
 
 def test_a_schedule_scales_the_rate_by_the_round() -> None:

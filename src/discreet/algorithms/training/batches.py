@@ -7,15 +7,19 @@ different sizes share a block without a copy of their data.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from discreet.algorithms.input_scale import InputScale
+from discreet.algorithms.training.compiled_step import steps_are_compiled
 from discreet.lazy_torch import Tensor, torch
 from discreet.randomness.streams import Streams
 from discreet.round_clock import NO_CLOCK, Clock
 from discreet.round_phases import Phase
+
+if TYPE_CHECKING:
+    from discreet.algorithms.training.round_batches import RoundBatches
 
 
 class Batch(NamedTuple):
@@ -32,13 +36,6 @@ class Batch(NamedTuple):
     targets: Tensor
     mask: Tensor
     active: Tensor | None
-
-    def select(self, client: int) -> Batch:
-        """Return the examples of one client that takes the step, without padding if it has an example."""
-        here = self.mask[client]
-        cells = slice(None) if here.all() or not here.any() else here
-        inputs, targets, mask = (value[client][cells][None] for value in (self.inputs, self.targets, self.mask))
-        return Batch(inputs, targets, mask, None)
 
 
 @dataclass(frozen=True)
@@ -62,19 +59,25 @@ class Batches:
         """Number of clients in the block."""
         return len(self.sizes)
 
-    def draw_shuffled(self, batch_size: int, steps: Sequence[int], streams: Streams) -> Iterator[Batch]:
+    def select(self, client: int) -> Batches:
+        """Return the data of one client of the block."""
+        return replace(self, starts=self.starts[client : client + 1], sizes=self.sizes[client : client + 1])
+
+    def draw_shuffled(self, batch_size: int, steps: Sequence[int], streams: Streams) -> RoundBatches:
         """Draw `steps[i]` batches for client i: passes over its data in new random orders, whose last batch is shorter.
 
         All indices go to the device at once: with a copy in every step the device would wait for the CPU.
         """
+        from discreet.algorithms.training.round_batches import ShuffledBatches  # which is made of these batches
+
         with self.clock.phase(Phase.DATA):
-            plan = _plan_shuffle(self.sizes, tuple(steps), batch_size, self._device)
+            width = min(batch_size, round_up_width(max(self.sizes)) if self.has_few_widths else max(self.sizes))
+            plan = _plan_shuffle(self.sizes, tuple(steps), batch_size, width, self._device)
             orders = torch.stack([streams.uniform(self.sizes).argsort(dim=1) for _ in range(plan.passes)])
             client = torch.arange(self.clients)[:, None]
             places = orders[plan.turn, client, plan.column] + torch.tensor(self.starts)[:, None]
-            index = (places if self.order is None else self.order[places]).to(self._device)
-        for step, whole in enumerate(plan.whole):
-            yield self._batch(index[step], plan.mask[step], None if whole else plan.active[step])
+            index = move_without_waiting(places if self.order is None else self.order[places], self._device)
+        return ShuffledBatches(self, index, plan)
 
     def draw_poisson(self, rate: float | Tensor, streams: Streams, width: int) -> Iterator[Batch]:
         """Draw each example independently at `rate`, in pieces of at most `width` examples of a client.
@@ -89,7 +92,7 @@ class Batches:
             place = torch.arange(len(client)) - (counts.cumsum(0) - counts)[client]
             most = int(counts.max())
             piece_width = -(-most // max(1, -(-most // width)))
-            if self._device.type == "cuda":
+            if self.has_few_widths:
                 piece_width = round_up_width(piece_width)
             chosen = torch.zeros(self.clients, -(-most // max(1, piece_width)) * piece_width, dtype=torch.int64)
             chosen[client, place] = example
@@ -97,14 +100,26 @@ class Batches:
             mask = first + torch.arange(piece_width) < counts[:, None]
             # padding repeats a drawn example: one that was not drawn is never read
             piece = torch.where(mask, chosen[:, first : first + piece_width], chosen[:, :1])
-            yield self._batch(self._index(piece), mask.to(self._device), None)
+            yield self.gather(self._index(piece), move_without_waiting(mask, self._device), None)
 
     def full_batch(self) -> Batch:
         """Return all examples of every client in one batch, padded to the largest client."""
         width = max(self.sizes)
-        column = torch.arange(round_up_width(width) if self._device.type == "cuda" else width)
+        column = torch.arange(round_up_width(width) if self.has_few_widths else width)
         mask = column < torch.tensor(self.sizes)[:, None]
-        return self._batch(self._index(torch.where(mask, column, 0)), mask.to(self._device), None)
+        index = self._index(torch.where(mask, column, 0))
+        return self.gather(index, move_without_waiting(mask, self._device), None)
+
+    @property
+    def has_few_widths(self) -> bool:
+        """Whether batches are padded to one of a few widths, so that recorded and compiled steps can be used again."""
+        return self._device.type == "cuda" or steps_are_compiled()
+
+    @property
+    def first_example(self) -> tuple[Tensor, Tensor]:
+        """One example of the first client, as training sees it."""
+        row = self.starts[0] if self.order is None else int(self.order[self.starts[0]])
+        return self._standardise(self.inputs[row : row + 1], self.targets[row : row + 1])
 
     @property
     def _device(self) -> torch.device:
@@ -113,14 +128,22 @@ class Batches:
     def _index(self, chosen: Tensor) -> Tensor:
         """Return the rows of the data that hold the chosen examples of each client."""
         place = chosen + torch.tensor(self.starts)[:, None]
-        return (place if self.order is None else self.order[place]).to(self._device)
+        return move_without_waiting(place if self.order is None else self.order[place], self._device)
 
-    def _batch(self, index: Tensor, mask: Tensor, active: Tensor | None) -> Batch:
+    def gather(self, index: Tensor, mask: Tensor, active: Tensor | None) -> Batch:
+        """Return the batch of these rows of the data, standardised."""
         with self.clock.phase(Phase.DATA):
-            inputs, targets = self.inputs[index], self.targets[index]
-            if self.input_scale is not None:
-                inputs, targets = self.input_scale.scale_inputs(inputs), self.input_scale.scale_targets(targets)
-        return Batch(inputs, targets, mask, active)
+            return Batch(*self._standardise(self.inputs[index], self.targets[index]), mask, active)
+
+    def _standardise(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        if self.input_scale is None:
+            return inputs, targets
+        return self.input_scale.scale_inputs(inputs), self.input_scale.scale_targets(targets)
+
+
+def move_without_waiting(value: Tensor, device: torch.device) -> Tensor:
+    """Move a tensor from the host to a device. torch would wait for a GPU unless the tensor is in pinned memory."""
+    return value.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else value.to(device)
 
 
 def round_up_width(width: int) -> int:
@@ -129,7 +152,7 @@ def round_up_width(width: int) -> int:
     return -(-width // step) * step
 
 
-class _ShufflePlan(NamedTuple):
+class ShufflePlan(NamedTuple):
     """Which cells of each step's batch hold an example, and the example's place in the order of its pass."""
 
     passes: int
@@ -142,15 +165,15 @@ class _ShufflePlan(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _plan_shuffle(
-    sizes: tuple[int, ...], steps: tuple[int, ...], batch_size: int, device: torch.device
-) -> _ShufflePlan:
+    sizes: tuple[int, ...], steps: tuple[int, ...], batch_size: int, width: int, device: torch.device
+) -> ShufflePlan:
     """Plan shuffled batches before an order is drawn: equal in every round for clients of these sizes."""
     held, wanted, number = torch.tensor(sizes), torch.tensor(steps), torch.arange(max(steps))[:, None]
     batches = -(-held // batch_size)
     passes = int((-(-wanted // batches)).max())
     active = number < wanted
-    column = (number % batches)[:, :, None] * batch_size + torch.arange(min(batch_size, max(sizes)))
+    column = (number % batches)[:, :, None] * batch_size + torch.arange(width)
     mask = (column < held[:, None]) & active[:, :, None]
     turn = (number // batches).clamp(max=passes - 1)[:, :, None]
     column = torch.where(mask, column, 0)
-    return _ShufflePlan(passes, turn, column, mask.to(device), active.to(device), active.all(dim=1).tolist())
+    return ShufflePlan(passes, turn, column, mask.to(device), active.to(device), active.all(dim=1).tolist())

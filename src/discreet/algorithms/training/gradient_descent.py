@@ -11,6 +11,7 @@ from discreet.algorithms.training.gradient_rules import AnyGradientClip, AnyPert
 from discreet.algorithms.training.gradient_step import step_learning_rate
 from discreet.algorithms.training.local_step import LocalStep
 from discreet.algorithms.training.per_round import PerRound, sum_over_rounds, value_in_round
+from discreet.algorithms.training.round_batches import WholeBatches
 from discreet.algorithms.training.schedules import AnySchedule, Constant
 from discreet.algorithms.training.trainer import LocalTrainer, Loss
 from discreet.algorithms.training.work_advice import ITERATIONS, WorkAdvice
@@ -36,12 +37,9 @@ class GradientDescent(LocalTrainer):
     schedule: AnySchedule = Constant()
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
-        whole = batches.full_batch()
-        steps = (
-            (whole, step_learning_rate(self.learning_rate, self.schedule, k, broadcast))
-            for k in self._iterations(broadcast.round)
-        )
-        return self._step.run_steps(loss, broadcast, batches.clients, steps)
+        iterations = self._iterations(broadcast.round)
+        rates = [step_learning_rate(self.learning_rate, self.schedule, k, broadcast) for k in iterations]
+        return self._step.run_steps(loss, broadcast, WholeBatches(batches, len(rates)), rates)
 
     def for_moments(self, bound: float, noise_multiplier: float | None) -> "GradientDescent":
         return one_plain_step()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from discreet.algorithms.broadcast import Broadcast
@@ -21,16 +20,6 @@ class Descent(NamedTuple):
     def start(cls, params: Params, momentum: float) -> Descent:
         """Return the state before the first step."""
         return cls(params, zeros_like(params) if momentum else None)
-
-    def select(self, client: int) -> Descent:
-        """Return the state of one client, as views."""
-        both = (value and {name: row[client : client + 1] for name, row in value.items()} for value in self)
-        return Descent(*both)  # type: ignore[arg-type]
-
-    def tensors(self) -> Iterator[Tensor]:
-        """Yield all tensors, in the same order for each state of the same kind."""
-        yield from self.params.values()
-        yield from (self.velocity or {}).values()
 
     def step(
         self,

@@ -45,9 +45,9 @@ class LocalSgd(LocalTrainer):
             raise InvalidInput("Local SGD needs either epochs or steps.", fix="Give one, leave out the other.")
 
     def train(self, loss: Loss, broadcast: Broadcast, batches: Batches, rows: Rows) -> Params:
-        rate = round_learning_rate(self.learning_rate, self.schedule, broadcast)
-        drawn = batches.draw_shuffled(self.batch_size, self._steps(batches), rows.for_purpose(Purpose.BATCHES).open())
-        return self._step.run_steps(loss, broadcast, batches.clients, ((batch, rate) for batch in drawn))
+        rate, steps = round_learning_rate(self.learning_rate, self.schedule, broadcast), self._steps(batches)
+        drawn = batches.draw_shuffled(self.batch_size, steps, rows.for_purpose(Purpose.BATCHES).open())
+        return self._step.run_steps(loss, broadcast, drawn, [rate] * max(steps))
 
     def for_moments(self, bound: float, noise_multiplier: float | None) -> GradientDescent:
         return one_plain_step()

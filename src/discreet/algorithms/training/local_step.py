@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from discreet.algorithms.broadcast import Broadcast
 from discreet.algorithms.training.batches import Batch
-from discreet.algorithms.training.client_turns import copy_for_clients, take_turns
+from discreet.algorithms.training.client_turns import take_turns
 from discreet.algorithms.training.cuda_graphs import Recordings
 from discreet.algorithms.training.gradient_rules import AnyGradientClip, AnyPerturbation, AnyRegulariser
 from discreet.algorithms.training.gradient_step import Descent
 from discreet.algorithms.training.module_loss import ModuleLoss
+from discreet.algorithms.training.round_batches import RoundBatches
+from discreet.algorithms.training.step_groups import Steps, group_steps
 from discreet.algorithms.training.trainer import Loss
 from discreet.lazy_torch import Tensor, torch
 from discreet.params import ClientModels, Params, add, repeat_for_clients, subtract
@@ -31,24 +33,21 @@ class LocalStep:
     momentum: float = 0.0
     weight_decay: float = 0.0
 
-    def run_steps(
-        self, loss: Loss, broadcast: Broadcast, clients: int, steps: Iterable[tuple[Batch, Tensor]]
-    ) -> Params:
+    def run_steps(self, loss: Loss, broadcast: Broadcast, batches: RoundBatches, rates: Sequence[Tensor]) -> Params:
         """Return each client's update after these steps, each a batch with its learning rate."""
-        recordings = loss.recordings if isinstance(loss, ModuleLoss) else Recordings()
-        start = {} if self.regulariser is None else broadcast.params  # a recording copies all its inputs
+        clients, shared = batches.data.clients, not isinstance(broadcast.params, ClientModels)
+        rows = repeat_for_clients(broadcast.params, clients)
+        model = broadcast.params if shared else rows
+        start = {} if self.regulariser is None else model  # a recording copies all its inputs
+        recordings = loss.recordings if isinstance(loss, ModuleLoss) else Recordings(may_compile=False)
+        take = partial(self._take_steps, loss, recordings, shared)
+        if take_turns(loss, broadcast.params, batches):
+            return _in_turns(recordings, (self, "turn"), take, model, start, batches, rates)
         state: Descent | None = None
-        for batch, rate in steps:
-            if take_turns(loss, broadcast.params, batch):
-                state = state or Descent.start(copy_for_clients(broadcast.params, clients), self.momentum)
-                self._step_in_turns(loss, state, start, rate, batch)
-            elif state is None:
-                first = partial(self._first_step, loss, clients)
-                state = recordings.run((self, "first"), first, broadcast.params, rate, batch)
-            else:
-                state = recordings.run((self, "next"), partial(self._later_step, loss), state, start, rate, batch)
+        for group in group_steps(zip(batches, rates, strict=True)):
+            state = recordings.run((self, shared), take, model if state is None else None, state, start, group)
         assert state is not None
-        return subtract(state.params, repeat_for_clients(broadcast.params, clients))
+        return subtract(state.params, rows)
 
     def update_bound(self, rates: float) -> tuple[float, int] | tuple[None, None]:
         """Return ζ·Ση for the sum of a round's rates, and the order of that norm.
@@ -64,26 +63,38 @@ class LocalStep:
         """Model-sized tensors: model, gradient, velocity, update, the new state; and those of the options."""
         return 5.0 + 2 * (self.perturbation is not None) + (self.regulariser is not None)
 
-    def _first_step(self, loss: Loss, clients: int, params: Params, rate: Tensor, batch: Batch) -> Descent:
+    def _take_steps(
+        self,
+        loss: Loss,
+        recordings: Recordings,
+        shared: bool,
+        model: Params | None,
+        state: Descent | None,
+        start: Params,
+        steps: Steps,
+    ) -> Descent:
+        """Take steps from a state; the first ones of a round from a model, which clients may share."""
+        for batch, rate in steps:
+            if state is None:
+                first = partial(self._first_step, loss, shared)
+                state = recordings.run_compiled((self, "first", shared), first, model, start, rate, batch)
+            else:
+                later = partial(self._later_step, loss)
+                state = recordings.run_compiled((self, "later"), later, state, start, rate, batch)
+        assert state is not None
+        return state
+
+    def _first_step(
+        self, loss: Loss, shared: bool, model: Params, start: Params, rate: Tensor, batch: Batch
+    ) -> Descent:
         """One ordinary pass serves clients that still have the same weights; those of several runs never have."""
-        shared = not isinstance(params, ClientModels)
-        start = params if shared else repeat_for_clients(params, clients)
-        gradient = client_gradients(loss, shared=shared)(start, batch.inputs, batch.targets, batch.mask)
-        state = Descent.start(repeat_for_clients(params, clients), self.momentum)
-        return self._apply(loss, state, gradient, params, rate, batch)
+        gradient = client_gradients(loss, shared=shared)(model, batch.inputs, batch.targets, batch.mask)
+        rows = repeat_for_clients(model, len(batch.mask)) if shared else model
+        return self._apply(loss, Descent.start(rows, self.momentum), gradient, start, rate, batch)
 
     def _later_step(self, loss: Loss, state: Descent, start: Params, rate: Tensor, batch: Batch) -> Descent:
         gradient = client_gradients(loss, shared=False)(state.params, batch.inputs, batch.targets, batch.mask)
         return self._apply(loss, state, gradient, start, rate, batch)
-
-    def _step_in_turns(self, loss: Loss, state: Descent, start: Params, rate: Tensor, batch: Batch) -> None:
-        """Let each client step by itself, and write its new state where the old one was."""
-        taking = range(len(batch.mask)) if batch.active is None else batch.active.nonzero().flatten().tolist()
-        for client in taking:
-            before, own = state.select(client), batch.select(client)
-            after = self._later_step(loss, before, start, rate, own)
-            for old, new in zip(before.tensors(), after.tensors(), strict=True):
-                old.copy_(new)
 
     def _apply(
         self, loss: Loss, state: Descent, gradient: Params, start: Params, rate: Tensor, batch: Batch
@@ -98,6 +109,30 @@ class LocalStep:
         return state.step(
             gradient, rate=rate, momentum=self.momentum, weight_decay=self.weight_decay, active=batch.active
         )
+
+
+def _in_turns(
+    recordings: Recordings,
+    name: Hashable,
+    take: Callable[..., Descent],
+    model: Params,
+    start: Params,
+    batches: RoundBatches,
+    rates: Sequence[Tensor],
+) -> Params:
+    """Let each client take all its steps by itself, and return the updates."""
+    updates = {key: value.new_empty(batches.data.clients, *value.shape) for key, value in model.items()}
+    for client in range(batches.data.clients):
+        steps = zip(batches.of_client(client), rates, strict=True)
+        state: Descent | None = None
+        for group in group_steps((batch, rate) for batch, rate in steps if batch is not None):
+            state = recordings.run(name, take, model if state is None else None, state, start, group)
+        for key, rows in updates.items():
+            if state is None:
+                rows[client] = 0
+            else:
+                torch.sub(state.params[key][0], model[key], out=rows[client])
+    return updates
 
 
 def client_gradients(loss: Loss, *, shared: bool) -> Callable[..., Params]:

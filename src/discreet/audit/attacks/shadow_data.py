@@ -19,8 +19,8 @@ class BlankBatches(Batches):
 
     blank_row: int = -1
 
-    def _batch(self, index: Tensor, mask: Tensor, active: Tensor | None) -> Batch:
-        return super()._batch(index, mask & (index != self.blank_row), active)
+    def gather(self, index: Tensor, mask: Tensor, active: Tensor | None) -> Batch:
+        return super().gather(index, mask & (index != self.blank_row), active)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,8 @@ class RunSettings:
         dtype: Precision of the training.
         precision: Precision of the products inside gradients on a GPU: tensor cores compute them in "tf32" or "bf16".
             Clips, sums and noise are as in "float32".
+        compile: Compile local steps (torch's inductor): a step takes less time, and the first ones up to minutes. The
+            last bits differ from those without it.
         device: Where to train. "auto" takes a GPU if there is one.
     """
 
@@ -44,6 +46,7 @@ class RunSettings:
     track: tuple[AnyTracker, ...] = ()
     dtype: Precision = "float32"
     precision: GradientPrecision = "float32"
+    compile: Flag = False
     device: Device = "auto"
 
     def is_evaluated(self, completed: int) -> bool:
@@ -72,4 +75,5 @@ class SettingKeywords(TypedDict, total=False):
     track: Sequence[AnyTracker | Mapping[str, Any]]
     dtype: Precision
     precision: GradientPrecision
+    compile: bool
     device: Device

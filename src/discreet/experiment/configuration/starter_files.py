@@ -43,6 +43,7 @@ OPTIONS = """\
 #   engine = { kind = "embedded" }   or "reference": one client after the other; memory_gb bounds the first
 #   dtype = "float32"                or "float64"
 #   precision = "float32"            or "tf32" or "bf16", on a GPU
+#   compile = false                  true: faster local steps, after up to minutes of compiling
 #   device = "auto"                  or "cpu", "cuda"
 #   loss = "mine.py:my_loss"         a function of (outputs, targets); metric = "mine.py:my_metric" likewise
 # They stand above the first [table].
