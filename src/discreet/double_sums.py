@@ -44,7 +44,10 @@ def weighted_sums(rows: Tensor, weights: Tensor) -> Tensor:
             [weighted_sums(*one) for one in zip(torch.split(rows, 1), torch.split(weights, 1), strict=True)]
         )
     if size > piece:
-        return torch.cat([weighted_sums(values, weights) for values in torch.split(rows, piece, dim=2)], dim=1)
+        whole = rows.new_empty(1, size, dtype=torch.float64)  # its parts are written while they are in the cache
+        for values, part in zip(torch.split(rows, piece, dim=2), torch.split(whole, piece, dim=1), strict=True):
+            part.copy_(weighted_sums(values, weights))
+        return whole
     total = rows.new_zeros(1, size, dtype=torch.float64)
     together = max(1, piece // size)
     for some, factors in zip(torch.split(rows[0], together), torch.split(weights, together, dim=1), strict=True):

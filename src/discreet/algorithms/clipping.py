@@ -7,7 +7,7 @@ from typing import NamedTuple
 from discreet.double_sums import kernels_serve, scaled_rows
 from discreet.errors import InvalidInput
 from discreet.lazy_torch import Tensor, torch
-from discreet.params import Params, norms, scale, scale_rows
+from discreet.params import Params, norms, scale_rows
 
 AUTOMATIC_OFFSET = 0.01
 ROUNDING = 1 - 1e-5  # room for norms and products in single precision, which are off by some 1e-6
@@ -48,7 +48,10 @@ def clip(block: Params, norm: float | Tensor, order: int = 2, *, unit: float | T
     if all(kernels_serve(value) for value in block.values()):
         return {name: scaled_rows(value, factors * unit) for name, value in block.items()}
     clipped = _clip_by_torch(block, row_norms, factors)
-    return clipped if isinstance(unit, float) and unit == 1 else scale(clipped, unit)
+    if isinstance(unit, torch.Tensor) or unit != 1:
+        for value in clipped.values():  # which are new tensors
+            value *= unit
+    return clipped
 
 
 def _clip_by_torch(block: Params, row_norms: Tensor, factors: Tensor) -> Params:

@@ -37,8 +37,10 @@ class EmbeddedEngine:
         return ((block, self._step(broadcast, block)) for block in self.blocks(cohort))
 
     def _step(self, broadcast: Broadcast, block: list[int]) -> Uploads:
-        """Train one block. Recorded and compiled steps need one of a few sizes, to which it is padded."""
-        if self.simulation.device.type != "cuda" and not self.simulation.compile:
+        """Train one block. Where cohorts differ in size, recorded and compiled steps need one of a few sizes."""
+        fewest, most = self.simulation.algorithm.sampling.cohort_bounds(self.simulation.population)
+        is_kept = self.simulation.compile or self.simulation.device.type == "cuda"
+        if fewest == most or not is_kept:
             return self.simulation.step(broadcast, block)
         more = max(0, min(round_up_width(len(block)), self.block_size) - len(block))
         return self.simulation.step(broadcast, block + block[-1:] * more).select(slice(len(block)))
