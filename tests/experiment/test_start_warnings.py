@@ -76,3 +76,8 @@ def test_a_search_warns_of_the_epsilon_of_all_its_trials(tmp_path: Path):
     assert draw(file, tmp_path / "drawn", 1, "tune.epsilon=40")[0].warnings == ()  # its card has less
     (sentence,) = draw(file, tmp_path / "dear", 1, "tune.epsilon=40", "privacy.epsilon=12")[0].warnings
     assert "is above 10" in sentence
+
+
+def test_a_setting_that_compiles_nothing_is_warned_of(tmp_path: Path):
+    with pytest.warns(UserWarning, match="compile = true does nothing here"):
+        d.train(make_net(), make_clients(), **ARGUMENTS, compile=True, out=tmp_path / "run")

@@ -262,7 +262,7 @@ def _open_session(
     )
     accepted = accept_data_ranges or has_accepted_ranges(before)
     job = replace(job, accept_data_ranges=accepted, as_far_as_it_goes=as_far_as_it_goes)
-    for sentence in job.terms.promise_warnings():
+    for sentence in job.start_warnings():
         warnings.warn(sentence, UserWarning, stacklevel=3)  # at the call of `train` or `session`
     clock = PhaseClock.for_device(job.device.type) if profile else NO_CLOCK
     if before is None:

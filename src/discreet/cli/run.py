@@ -218,9 +218,9 @@ def resume_run(
 
 
 def start_warnings(job: "Job") -> Iterator[str]:
-    """Warn about ranges taken from the data and about a promise that says little, before rounds are played."""
+    """Warn about ranges taken from the data, and of what the job warns of, before rounds are played."""
     yield from range_warnings(job.task.ranges_from_data)
-    yield from (f"Warning: {sentence}" for sentence in job.terms.promise_warnings())
+    yield from (f"Warning: {sentence}" for sentence in job.start_warnings())
 
 
 def range_warnings(ranges_from_data: bool) -> Iterator[str]:

@@ -80,7 +80,7 @@ class DeployedRun:
             key = RunKey.generate() if before is None else run_keys.load_key(before.identity.id, root.key_dir)
         job = self.prepare_job(key, carrier, say, data_dir)
         watch = _log_rounds(job, say)
-        for sentence in (*data_ranges.warnings(job.task.ranges_from_data), *job.terms.promise_warnings()):
+        for sentence in (*data_ranges.warnings(job.task.ranges_from_data), *job.start_warnings()):
             say(f"Warning: {sentence}")
         if before is None:
             say(f"Run {self.name!r} begins: {job.rounds} rounds, {job.population.clients} clients.")

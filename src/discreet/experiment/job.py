@@ -32,6 +32,7 @@ from discreet.randomness.streams import RunKey
 from discreet.round_clock import NO_CLOCK, Clock
 
 log = get_log(__name__)
+NOT_COMPILED = "compile = true does nothing here: only local SGD and gradient descent are compiled, in simulations."
 
 METRIC_EXAMPLES = 100  # on which the names of metrics are found
 TRAINING_EXAMPLES = 10_000  # the most that evaluate_training looks at
@@ -103,6 +104,14 @@ class Job:
     @property
     def device(self) -> torch.device:
         return self.data.inputs.device
+
+    def start_warnings(self) -> list[str]:
+        """Return what every way to start a run warns of: a promise that says little, a setting that does nothing."""
+        return [*self.terms.promise_warnings(), *([NOT_COMPILED] * self._compiles_nothing)]
+
+    @property
+    def _compiles_nothing(self) -> bool:
+        return self.settings.compile and not (self.holds_data and self.algorithm.trainer.has_compiled_steps)
 
     @property
     def simulation(self) -> Simulation:

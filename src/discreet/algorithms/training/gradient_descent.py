@@ -68,6 +68,10 @@ class GradientDescent(LocalTrainer):
         return WorkAdvice(value_in_round(self.iterations, 0), None, ITERATIONS, why="")
 
     @property
+    def has_compiled_steps(self) -> bool:
+        return True
+
+    @property
     def _step(self) -> LocalStep:
         return LocalStep(self.perturbation, self.regulariser, self.gradient_clip)
 

@@ -75,6 +75,10 @@ class LocalSgd(LocalTrainer):
         return WorkAdvice(self.steps or self.epochs or 1, None, STEPS if self.steps else EPOCHS, why="")
 
     @property
+    def has_compiled_steps(self) -> bool:
+        return True
+
+    @property
     def _step(self) -> LocalStep:
         return LocalStep(self.perturbation, self.regulariser, self.gradient_clip, self.momentum, self.weight_decay)
 

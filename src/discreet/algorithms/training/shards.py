@@ -73,6 +73,10 @@ class Shards(LocalTrainer):
     def work_advice(self) -> WorkAdvice:
         return self.local.work_advice()
 
+    @property
+    def has_compiled_steps(self) -> bool:
+        return self.local.has_compiled_steps
+
     def plan_warnings(self, population: Population) -> Iterator[str]:
         most = max(population.examples)
         if self.shards > most:

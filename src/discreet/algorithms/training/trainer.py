@@ -154,6 +154,11 @@ class LocalTrainer(Protocol):
         """Return how much a client does in the first round and how much it should, for plans; None if unknown."""
         return None
 
+    @property
+    def has_compiled_steps(self) -> bool:
+        """Whether the setting `compile` does something for this training; by default nothing."""
+        return False
+
     def plan_warnings(self, population: Population) -> Iterator[str]:
         """Yield what a user should know about these settings before a run, in sentences; by default nothing."""
         yield from ()
