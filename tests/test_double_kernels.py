@@ -6,7 +6,7 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,22 +18,14 @@ from discreet import double_sums
 from discreet.algorithms import clipping
 from discreet.algorithms.clipping import clip
 from discreet.params import norms
-from tests.client_layers.interpreter import mended_interpreter, requires_interpreter
+from tests.client_layers.interpreter import device
+
+__all__ = ["device"]
 
 ROOT = Path(__file__).parents[1]
 SHAPES = [(1, 1), (3, 1), (5, 127), (2, 128), (4, 129), (3, 1025), (2, 40_001)]
 SUMS = [(1, 1, 1), (3, 5, 7), (2, 3, 16), (1, 1030, 10), (2, 200, 65), (1, 70, 700), (2, 4, 1027), (4, 33, 256)]
 GPU = torch.device("cuda", 0)
-
-
-@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
-def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device]:
-    if request.param == "cuda":
-        yield GPU
-        return
-    requires_interpreter()
-    with mended_interpreter(monkeypatch):
-        yield torch.device("cpu")
 
 
 def draw(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:

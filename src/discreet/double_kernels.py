@@ -33,7 +33,7 @@ def row_norms(rows: Tensor, order: int) -> Tensor:
     count, size = rows.shape
     splits = min(-(-size // SPLIT_FROM), MOST_SPLITS)
     parts = rows.new_empty(count * splits, dtype=torch.float64)
-    with _on_device(rows):
+    with on_device_of(rows):
         _add_values(_with_adjacent_values(rows), parts, splits, squared=order == 2, root=order == 2 and splits == 1)
         if splits == 1:
             return parts
@@ -55,7 +55,7 @@ def weighted_sums(rows: Tensor, weights: Tensor) -> Tensor:
         rows: Axes: sums, rows, values; none is empty.
         weights: Axes: sums, rows; in double precision.
     """
-    with _on_device(rows):
+    with on_device_of(rows):
         return _add_rows(_with_adjacent_values(rows), weights.contiguous())
 
 
@@ -75,7 +75,7 @@ def scaled_rows(rows: Tensor, factors: Tensor) -> Tensor:
     count, size = rows.shape
     source, out = _with_adjacent_values(rows), torch.empty(count, size, dtype=rows.dtype, device=rows.device)
     blocks = -(-size // WIDE)
-    with _on_device(rows):
+    with on_device_of(rows):
         scale_rows[(count * blocks,)](source, factors.contiguous(), out, size, source.stride(0), blocks, WIDE)
     return out
 
@@ -139,7 +139,7 @@ def _with_adjacent_values(rows: Tensor) -> Tensor:
     return rows if rows.stride(-1) == 1 or rows.shape[-1] == 1 else rows.contiguous()
 
 
-def _on_device(value: Tensor) -> AbstractContextManager[object]:
+def on_device_of(value: Tensor) -> AbstractContextManager[object]:
     """Launch on the tensor's own device and its current stream."""
     return torch.cuda.device(value.device) if value.is_cuda else nullcontext()
 

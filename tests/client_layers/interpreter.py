@@ -42,3 +42,14 @@ def mended_interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(interpreter, "_patch_lang_tensor", with_index)
     monkeypatch.setattr(interpreter.InterpreterBuilder, "create_dot", dot)
     yield
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device]:
+    """Where Triton's kernels run: interpreted on a CPU, compiled on a GPU."""
+    if request.param == "cuda":
+        yield torch.device("cuda", 0)
+        return
+    requires_interpreter()
+    with mended_interpreter(monkeypatch):
+        yield torch.device("cpu")

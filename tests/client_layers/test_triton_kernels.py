@@ -4,33 +4,25 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from discreet.client_layers import batched_convolution
 from discreet.client_layers.kernel_blocks import output_blocks, weight_blocks
 from discreet.client_layers.precision import GradientPrecision
-from tests.client_layers.interpreter import mended_interpreter, requires_interpreter
+from tests.client_layers.interpreter import device
 from tests.client_layers.shapes import SHAPES, Shape
+
+__all__ = ["device"]
 
 ROOT = Path(__file__).parents[2]
 CLIENTS, IMAGES = 3, 2
 # On a GPU tf32 keeps 11 bits of an operand, so a product is off by 2^-10; an interpreter keeps all of them.
 ERRORS = {"cpu": {"float32": 1e-6, "tf32": 1e-6, "bf16": 1e-6}, "cuda": {"float32": 1e-6, "tf32": 3e-3, "bf16": 1e-5}}
-
-
-@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
-def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device]:
-    if request.param == "cuda":
-        yield torch.device("cuda")
-        return
-    requires_interpreter()
-    with mended_interpreter(monkeypatch):
-        yield torch.device("cpu")
 
 
 def operands(shape: Shape, device: torch.device, clients: int = CLIENTS) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -72,6 +64,28 @@ def test_each_kernel_computes_torchs_convolution(name: str, precision: GradientP
     assert relative_error(gx, batched_convolution.torch_input_gradients(egy, ew, settings, shape.size)) < most
     gw = kernel_operators.weight_gradients(x, gy, settings, shape.kernel)
     assert relative_error(gw, batched_convolution.torch_weight_gradients(ex, egy, settings, shape.kernel)) < most
+
+
+@pytest.mark.parametrize("precision", ["tf32", "bf16"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_trace_has_the_shapes_strides_and_types_of_the_results(
+    name: str, precision: GradientPrecision, device: torch.device
+) -> None:
+    from discreet.client_layers import kernel_operators
+
+    shape, mode = SHAPES[name], FakeTensorMode()
+    settings, real = shape.settings(precision), operands(shape, device)
+    with mode:
+        traced = [mode.from_tensor(value) for value in real]
+    for product in (
+        lambda x, w, bias, gy: kernel_operators.outputs(x, w, bias, settings),
+        lambda x, w, bias, gy: kernel_operators.input_gradients(gy, w, settings, shape.size),
+        lambda x, w, bias, gy: kernel_operators.weight_gradients(x, gy, settings, shape.kernel),
+    ):
+        with mode:
+            found = product(*traced)
+        expected = product(*real)
+        assert (found.shape, found.stride(), found.dtype) == (expected.shape, expected.stride(), expected.dtype)
 
 
 @pytest.mark.parametrize("name", ["a first layer", "more channels than a block"])

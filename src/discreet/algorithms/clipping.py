@@ -46,7 +46,8 @@ def clip(block: Params, norm: float | Tensor, order: int = 2, *, unit: float | T
     row_norms = norms(block, order=order)
     factors = clip_factors(row_norms, norm)
     if all(kernels_serve(value) for value in block.values()):
-        return {name: scaled_rows(value, factors * unit) for name, value in block.items()}
+        multiples = factors * unit
+        return {name: scaled_rows(value, multiples) for name, value in block.items()}
     clipped = _clip_by_torch(block, row_norms, factors)
     if isinstance(unit, torch.Tensor) or unit != 1:
         for value in clipped.values():  # which are new tensors

@@ -5,7 +5,6 @@ CUDA graph can record it. Operands are contiguous: images[g, b, h, w, channel], 
 """
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
 from math import gcd
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from torch import Tensor
 from discreet.client_layers.convolution_shape import ConvolutionSettings, Pair
 from discreet.client_layers.kernel_blocks import Blocks, output_blocks, weight_blocks
 from discreet.client_layers.triton_kernels import add_parts, sum_over_positions, sum_over_taps
+from discreet.double_kernels import on_device_of
 
 ADDED_AT_ONCE = 1024
 BY_TRITON = {"float32": "ieee", "tf32": "tf32", "bf16": "ieee"}  # the last is unused: operands are cast
@@ -54,7 +54,7 @@ def outputs(
         Axis(out[axis], -settings.padding[axis], settings.dilation[axis], kernel[axis], 0, 1, 0, 1) for axis in (0, 1)
     )
     y = images.new_empty(len(weights), images.shape[1], *out, weights.shape[1], dtype=torch.float32)
-    with _on_device(images):
+    with on_device_of(images):
         _sum_over_taps(images, weights, bias, y, high, wide, settings.stride, settings, blocks)
     return y
 
@@ -72,7 +72,7 @@ def input_gradients(
     reached = [pair for pair in pairs if all(axis.taps for axis in pair)]
     empty = weights.new_empty if len(reached) == len(pairs) else weights.new_zeros  # nothing reaches other pixels
     x = empty(len(weights), gradients.shape[1], *size, weights.shape[1], dtype=torch.float32)
-    with _on_device(gradients):
+    with on_device_of(gradients):
         for high, wide in reached:
             _sum_over_taps(gradients, weights, None, x, high, wide, (1, 1), settings, blocks)
     return x
@@ -90,7 +90,7 @@ def weight_gradients(
     parts = images.new_empty(tile.splits, clients * groups, outer, taps, inner, dtype=torch.float32)
     blocks_n = -(-outer // tile.n)
     blocks_k = -(-taps * inner // tile.k) if tile.packed else taps * -(-inner // tile.k)
-    with _on_device(images):
+    with on_device_of(images):
         sum_over_positions[(clients * groups * tile.splits * blocks_n * blocks_k,)](
             images,
             gradients,
@@ -213,8 +213,3 @@ def _gradient_axes(settings: ConvolutionSettings, size: Pair, kernel: Pair, axis
         taps = -(-(kernel[axis] - found[0]) // tap_step)
         first = (pixel + padding - found[0] * dilation) // stride
         yield Axis(count, first, -(tap_step * dilation // stride), taps, found[0], tap_step, pixel, stride)
-
-
-def _on_device(value: Tensor) -> AbstractContextManager[object]:
-    """Launch on the tensor's own device and its current stream."""
-    return torch.cuda.device(value.device) if value.is_cuda else nullcontext()

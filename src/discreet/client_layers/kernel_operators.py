@@ -7,18 +7,15 @@ Axes of the functions are those of `client_convolution.py`; images come back as 
 """
 
 from collections.abc import Sequence
-from typing import get_args
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from discreet.client_layers import kernel_launch
-from discreet.client_layers.convolution_shape import ConvolutionSettings
+from discreet.client_layers.convolution_shape import ConvolutionSettings, Pair
 from discreet.client_layers.kernel_blocks import Blocks
 from discreet.client_layers.precision import GradientPrecision
-
-Pair = tuple[int, int]
-PRECISIONS: tuple[GradientPrecision, ...] = get_args(GradientPrecision)
 
 
 def outputs(
@@ -70,7 +67,7 @@ def _(
     geometry: Sequence[int],
     groups: int,
     precision: str,
-    blocks: Sequence[int] | None,
+    *others: Any,
 ) -> Tensor:
     settings = _unpack(geometry, groups, precision)
     size = settings.output_size((images.shape[2], images.shape[3]), (weights.shape[2], weights.shape[3]))
@@ -95,15 +92,7 @@ def input_gradient_operator(
 
 
 @input_gradient_operator.register_fake
-def _(
-    gradients: Tensor,
-    weights: Tensor,
-    size: Sequence[int],
-    geometry: Sequence[int],
-    groups: int,
-    precision: str,
-    blocks: Sequence[int] | None,
-) -> Tensor:
+def _(gradients: Tensor, weights: Tensor, size: Sequence[int], *others: Any) -> Tensor:
     return gradients.new_empty(len(weights), gradients.shape[1], *size, weights.shape[1], dtype=torch.float32)
 
 
@@ -126,13 +115,7 @@ def weight_gradient_operator(
 
 @weight_gradient_operator.register_fake
 def _(
-    images: Tensor,
-    gradients: Tensor,
-    kernel: Sequence[int],
-    geometry: Sequence[int],
-    groups: int,
-    precision: str,
-    blocks: Sequence[int] | None,
+    images: Tensor, gradients: Tensor, kernel: Sequence[int], geometry: Sequence[int], groups: int, *others: Any
 ) -> Tensor:
     inner = images.shape[4] // groups
     return images.new_empty(len(images), gradients.shape[4], inner, *kernel, dtype=torch.float32)
@@ -145,7 +128,7 @@ def _pack(settings: ConvolutionSettings) -> tuple[list[int], int, str]:
 
 def _unpack(geometry: Sequence[int], groups: int, precision: str) -> ConvolutionSettings:
     stride, padding, dilation = ((geometry[at], geometry[at + 1]) for at in (0, 2, 4))
-    return ConvolutionSettings(stride, padding, dilation, groups, PRECISIONS[PRECISIONS.index(precision)])
+    return ConvolutionSettings(stride, padding, dilation, groups, cast(GradientPrecision, precision))
 
 
 def _blocks(blocks: Sequence[int] | None) -> Blocks | None:
